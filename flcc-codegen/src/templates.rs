@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 58] = [
+pub const TEMPLATES: [Template; 59] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -51,6 +51,7 @@ pub const TEMPLATES: [Template; 58] = [
     template!("pipeline/transform.tera"),
     template!("pipeline/volume.tera"),
     template!("pipeline/sides.tera"),
+    template!("pipeline/wide.tera"),
     template!("pipeline/windows.tera"),
     template!("pipeline/windows_of_planes.tera"),
     template!("pipeline/windows_of_volumes.tera"),

@@ -296,6 +296,10 @@ static inline unsigned __float_as_uint(float value) { return same_bits<unsigned>
 static inline double __ll2double_rn(long long value) { return (double)value; }
 static inline double __ull2double_rn(unsigned long long value) { return (double)value; }
 static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned choice) {
   const uint64_t bytes = (uint64_t)b << 32 | a;
   unsigned chosen = 0;

@@ -11,6 +11,7 @@ use flcc_codegen::matrix::{RUN, TYPES};
 use flcc_codegen::{Kernel, Matrix, Op};
 use flcc_core::dtype::DType;
 use flcc_core::runs::Together;
+use flcc_core::wide::Wide;
 use gxx::{broken, compile_and_run, compiler_present, text_of};
 
 fn kernel(name: &str) -> (Kernel, String) {
@@ -29,6 +30,16 @@ const BYTES: &str = "bytes";
 
 /// The case in which transforms and windows of volumes take their samples less offsets that are far apart.
 const APART: &str = "apart";
+
+/// What cases begin with in which windows are summed up in two floats, as on devices where f64 is slow.
+const SLOW: &str = "slow-f64";
+
+/// The lines of a program that say so, or do not, and what sums of windows of a kernel round.
+fn wide(kernel: &Kernel, case: &str) -> String {
+    let slow = case.starts_with(SLOW);
+    let wide = if slow && kernel.dtype == DType::F32 { Wide::TwoSingles } else { Wide::Double };
+    format!("#define FLCC_SLOW_F64 {}\n#define WIDE_ROUNDOFF {:e}\n", u8::from(slow), wide.roundoff())
+}
 
 /// Compiles `source` into a program that checks it, and runs that.
 fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
@@ -56,7 +67,8 @@ fn run(kernel: &Kernel, source: &str, case: &str) -> Output {
         let boundary = kernel.sides.iter().sum::<usize>() % 6;
         let program = format!(
             "#include \"shim.h\"\n#define FLCC_FUSED\n#define FLCC_BOUNDARY {boundary}\n\
-             #define TAPS_STRIDE {stride}\n{dtype}{source}#include \"zncc_check.h\"\n"
+             #define TAPS_STRIDE {stride}\n{}{dtype}{source}#include \"zncc_check.h\"\n",
+            wide(kernel, case)
         );
         return compile_and_run(&folder, &program);
     }
@@ -71,7 +83,7 @@ fn scores_of_large(kernel: &Kernel) -> bool {
 /// Runs a program that checks a tile transform from the image to the result.
 fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
     let folder = format!("{}-{boundary}-{case}", kernel.name());
-    let pixel = if case == BYTES { "#define FLCC_PIXEL 0\n" } else { "" };
+    let pixel = if case.ends_with(BYTES) { "#define FLCC_PIXEL 0\n" } else { "" };
     let large = match kernel.op.is_large() {
         true if scores_of_large(kernel) => "#define LARGE\n#define FLCC_SCORED\n",
         true => "#define LARGE\n",
@@ -80,8 +92,9 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
     // Each rule for samples outside with templates whose widths leave something else over eight.
     let rest = (3 * boundary + 4) % 8;
     let program = format!(
-        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define REST {rest}\n{pixel}{large}#define KERNEL {}\n\
-         #define SHARED {}\n{source}#include \"{}\"\n",
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n#define REST {rest}\n{pixel}{large}{}\
+         #define KERNEL {}\n#define SHARED {}\n{source}#include \"{}\"\n",
+        wide(kernel, case),
         kernel.name(),
         kernel.shared(),
         match kernel.op {
@@ -102,12 +115,13 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
 fn volume_scores(kernel: &Kernel, source: &str, (sides, boundary): ([usize; 3], usize), case: &str) -> Output {
     let [depth, height, width] = sides;
     let folder = format!("{}-{depth}x{height}x{width}-{boundary}-{case}", kernel.name());
-    let pixel = if case == BYTES { "#define FLCC_PIXEL 0\n" } else { "" };
-    let apart = if case.starts_with(APART) { "#define OFFSETS_APART\n" } else { "" };
+    let pixel = if case.ends_with(BYTES) { "#define FLCC_PIXEL 0\n" } else { "" };
+    let apart = if case.contains(APART) { "#define OFFSETS_APART\n" } else { "" };
     let program = format!(
-        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n{pixel}{apart}#define FLCC_TD {depth}\n\
+        "#include \"shim.h\"\n#define FLCC_BOUNDARY {boundary}\n{pixel}{apart}{}#define FLCC_TD {depth}\n\
          #define FLCC_TH {height}\n#define FLCC_TW {width}\n#define KERNEL {}\n#define CROSS_SHARED {}\n{source}\
          #include \"volume_scores_check.h\"\n",
+        wide(kernel, case),
         kernel.name(),
         kernel.shared(),
     );
@@ -408,6 +422,116 @@ fn scores_of_volumes_take_templates_of_any_sides() {
     }
 }
 
+/// Runs a program that checks the operations of two floats, as the source of a kernel has them.
+fn operations(change: impl Fn(String) -> String, case: &str) -> Output {
+    let (kernel, source) = kernel("zncc64_f32_any_b16x16");
+    let program = format!("#include \"shim.h\"\n{}{}#include \"wide_check.h\"\n", wide(&kernel, SLOW), change(source));
+    compile_and_run(&format!("wide-{case}"), &program)
+}
+
+#[test]
+fn two_floats_round_as_they_are_said_to() {
+    if compiler_present() {
+        let output = operations(|source| source, "right");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}");
+        println!("{text}");
+        for (case, from, to) in [
+            ("low", "__fadd_rn(sum.low, __fadd_rn(a.low, b.low))", "sum.low"),
+            ("float", "__fadd_rn(a.low, sum.low)", "a.low"),
+            ("rest", "__fsub_rn(b, __fsub_rn(sum, a))", "0"),
+            ("square", "__fmaf_rn(value, value, -high)", "0"),
+            ("product", "__fmaf_rn(a.low, b.high, __fmul_rn(a.high, b.low))", "__fmul_rn(a.high, b.low)"),
+            ("twice", "2 * a.high, a.low", "a.high, a.low"),
+            ("threshold", "value * (1 + 1e-6)", "value * (1 - 1e-6)"),
+            ("none", "return sample > most ? most", "return !(sample <= most) ? most"),
+        ] {
+            let output = operations(|source| broken(&source, from, to), case);
+            assert!(!output.status.success(), "{case} passes");
+        }
+    }
+}
+
+#[test]
+fn scores_of_listed_sizes_are_right_where_f64_is_slow() {
+    if compiler_present() {
+        // Scores of f64 and of bytes do not depend on it.
+        for name in [
+            "zncc_f32_2_b128x1",
+            "zncc_f32_64_b128x1",
+            "zncc_f32_2x2_b32x8",
+            "zncc_f32_3x3_b32x8",
+            "zncc_f32_11x11_b32x8",
+            "zncc_f32_32x32_b16x8",
+            "zncc_f32_2x2x2_b32x2",
+            "zncc_f32_8x8x8_b32x4",
+            "zncc_f64_11x11_b16x8",
+            "zncc_u8_11x11_b32x8",
+        ] {
+            let (kernel, source) = kernel(name);
+            let output = run(&kernel, &source, SLOW);
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+        for (name, case, from, to) in [
+            ("zncc_f32_11x11_b32x8", "low", "__fadd_rn(sum.low, __fadd_rn(a.low, b.low))", "sum.low"),
+            ("zncc_f32_11x11_b32x8", "square", "__fmaf_rn(value, value, -high)", "0"),
+            ("zncc_f32_2x2_b32x8", "large", "limited(centre(pixel, offset), LARGE)", "centre(pixel, offset)"),
+            ("zncc_f32_2x2_b32x8", "faint", "square == 0 && !faint", "square == 0"),
+            ("zncc_f32_2x2_b32x8", "low-of", "low(threshold(k.doubt[0]))", "low(0)"),
+        ] {
+            let (kernel, source) = kernel(name);
+            let output = run(&kernel, &broken(&source, from, to), &format!("{SLOW}-{case}"));
+            assert!(!output.status.success(), "{name} passes with {to:?} for {from:?}");
+        }
+    }
+}
+
+#[test]
+fn scores_of_planes_are_right_where_f64_is_slow() {
+    if compiler_present() {
+        let bytes = format!("{SLOW}-{BYTES}");
+        for (name, boundary, case) in [
+            ("zncc64_f32_any_b16x16", 0, SLOW),
+            ("zncc64_f32_any_b16x16", 3, SLOW),
+            ("zncc64_f32_any_b16x16", 5, SLOW),
+            ("zncc128_f32_any_b16x32", 4, SLOW),
+            ("zncc64_f32_any_b16x16", 0, &bytes),
+            ("zncc64_f32_any_b16x16", 1, &bytes),
+        ] {
+            let (kernel, source) = kernel(name);
+            let output = tile(&kernel, &source, boundary, case);
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+        let (kernel, source) = kernel("zncc64_f32_any_b16x16");
+        for (case, from, to) in [
+            ("low", "__fadd_rn(sum.low, __fadd_rn(a.low, b.low))", "sum.low"),
+            ("below", "__shfl_up_sync(~0u, a.low, by)", "0"),
+            ("where", "counts ? other.high : 0", "other.high"),
+            ("lost", "const float lost = (float)((Head)(d.of_energy * 1.01) * largest);", "const float lost = 0;"),
+        ] {
+            let output = tile(&kernel, &broken(&source, from, to), 0, &format!("{SLOW}-{case}"));
+            assert!(!output.status.success(), "{case} passes");
+        }
+    }
+}
+
+#[test]
+fn scores_of_volumes_are_right_where_f64_is_slow() {
+    if compiler_present() {
+        let [bytes, apart] = [BYTES, APART].map(|case| format!("{SLOW}-{case}"));
+        let (kernel, source) = kernel("zncc32_f32_any_b32x16");
+        for (sides, boundary, case) in
+            [([8, 3, 9], 0, SLOW), ([5, 12, 4], 5, SLOW), ([3, 8, 5], 2, &bytes), ([14, 24, 24], 0, &apart)]
+        {
+            let output = volume_scores(&kernel, &source, (sides, boundary), case);
+            assert!(output.status.success(), "{sides:?}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+        let wrong = broken(&source, "__fadd_rn(sum.low, __fadd_rn(a.low, b.low))", "sum.low");
+        let output = volume_scores(&kernel, &wrong, ([3, 8, 5], 3), &format!("{SLOW}-low"));
+        assert!(!output.status.success(), "a low part that is dropped passes");
+    }
+}
+
 #[test]
 fn scores_of_bytes_are_made_of_integers() {
     if compiler_present() {
@@ -572,7 +696,7 @@ fn wrong_scores_of_planes_are_found() {
         ("marks", "if (!__any_sync(~0u, unknown)) return;", "return;"),
         ("listed", "FROM == ANYWHERE && __any_sync(~0u, unknown)", "false"),
         ("fractions", "is_whole((float)from.at(i))", "is_whole((float)from.at(i) - (float)offset)"),
-        ("lost", "const float lost = (float)(d.of_energy * 1.01 * largest);", "const float lost = 0;"),
+        ("lost", "const float lost = (float)((Head)(d.of_energy * 1.01) * largest);", "const float lost = 0;"),
         ("tiles", "row * tiles_x + (first_x + x) / step_x", "(first_x + x) / step_x"),
         ("place", "column % OWN * APART + column / OWN", "column / OWN * APART + column % OWN"),
         ("before", "        all.remove(sums[i]);\n", ""),
@@ -675,10 +799,10 @@ fn a_wrong_score_is_found() {
     check_broken("zncc_f32_11x11_b32x8", "along", "sums_of(sample(WIDTH))", "sums_of(sample(WIDTH - 1))");
     check_broken("zncc_f32_2x2x2_b32x2", "planes", "plane == 0 ? some", "plane >= 0 ? some");
     check_broken("zncc_f32_2x2x2_b32x2", "plane", "if (plane > 0) __syncthreads();", "");
-    check_broken(name, "doubt", "energy > low + slope * sums.square", "energy > low");
-    check_broken(name, "faint", "low(k.doubt[0])", "low(0)");
-    check_broken(name, "large", " && sums.square < MOST", "");
-    check_broken(name, "nan", "if (sums.square != sums.square)", "if (false)");
+    check_broken(name, "doubt", "energy > low + slope * square", "energy > low");
+    check_broken(name, "faint", "low(threshold(k.doubt[0]))", "low(0)");
+    check_broken(name, "large", " && square < MOST", "");
+    check_broken(name, "nan", "if (square != square)", "if (false)");
     check_broken(name, "offset", "below == count / 2", "below == count / 3");
     check_broken("zncc_f32_3x3_b32x8", "fill", "(fill_of(im) - median)", "(fill_of(im))");
     check_broken(name, "keep", "x < wanted.from[1] || ", "");

@@ -36,7 +36,7 @@ static std::vector<Two> with_noise(const std::vector<Number>& values) {
 
 // Thresholds of a template of mean 0 and norm 1, as docs/numerics.md derives them for pairs of tiles and f32.
 static FlccDoubt doubt_for(const std::vector<Number>& values) {
-  const double u = std::ldexp(1.0, -24), half = std::ldexp(1.0, -53), budget = 0.8e-5, rest = 0.2e-5, n = SAMPLES;
+  const double u = std::ldexp(1.0, -24), half = WIDE_ROUNDOFF, budget = 0.8e-5, rest = 0.2e-5, n = SAMPLES;
   double wave = 0, largest = 0;
   for (const Number& value : values) largest = std::max(largest, std::fabs(value.real()));
   for (const Number& value : transformed(values)) wave = std::max(wave, std::abs(value));

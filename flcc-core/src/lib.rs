@@ -25,6 +25,7 @@ pub mod spec;
 pub mod subpixel;
 pub mod sums;
 pub mod view;
+pub mod wide;
 
 #[doc(no_inline)]
 pub use dtype::Pixels;

@@ -31,6 +31,8 @@ mod straight;
 mod tensor;
 #[path = "gpu/timed.rs"]
 mod timed;
+#[path = "gpu/wide.rs"]
+mod wide;
 
 use std::env;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -114,6 +114,21 @@ fn integers() -> impl Iterator<Item = &'static Entry> {
         .filter(|entry| entry.op == "zncc" && entry.dtype == "f64" && entry.size().is_some_and(holds_integers))
 }
 
+/// Whether a kernel sums windows up in two floats where f64 is slow.
+fn sums_in_two(entry: &Entry) -> bool {
+    entry.op.starts_with("zncc") && entry.dtype == "f32"
+}
+
+/// One of them that does, with other values for some options.
+fn slow(entry: &Entry, others: &[(&str, usize)], architecture: u32) -> Unit {
+    let mut options = scores(entry, others);
+    if options.is_empty() {
+        options.extend(others.iter().map(|(name, value)| format!("-DFLCC_{name}={value}")));
+    }
+    options.push("-DFLCC_SLOW_F64=1".into());
+    Unit { options, ..Unit::of(entry, architecture) }
+}
+
 /// One of them with integers of 16 bits.
 fn exact(entry: &Entry, architecture: u32) -> Unit {
     Unit { options: scores(entry, &[("PIXEL", 1), ("OUT", 2), ("INTEGERS", 1)]), ..Unit::of(entry, architecture) }
@@ -281,8 +296,14 @@ const UNTOLD: (i32, i32) = (13, 0);
 
 /// Every specialisation of the pipeline that a spec can lead to, by part, less the options that do not matter there.
 fn specialisations() -> Vec<(Part, BTreeSet<Vec<String>>)> {
-    let device =
-        Device { index: 0, name: "described".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+    let device = Device {
+        index: 0,
+        name: "described".into(),
+        capability: (9, 0),
+        multiprocessors: 132,
+        f32_per_f64: 2,
+        memory: 80 << 30,
+    };
     let machine = Machine::described(&[], 1).with_devices(vec![device], "described");
     let mut found: Vec<(Part, BTreeSet<Vec<String>>)> =
         PARTS.iter().map(|(part, _)| (*part, BTreeSet::new())).collect();
@@ -414,6 +435,13 @@ fn usual() -> Vec<Unit> {
             .filter(|entry| entry.sides.iter().all(|side| [2, 16, 64].contains(side)))
             .map(|entry| exact(entry, MAIN)),
     );
+    // Windows in two floats, of every pixel, with a value outside and without.
+    for entry in samples().into_iter().filter(|entry| sums_in_two(entry)) {
+        let all = [0, 1, 2].into_iter().flat_map(|pixel| [1, 3].map(|boundary| (pixel, boundary)));
+        let options = |(pixel, boundary)| [("PIXEL", pixel), ("BOUNDARY", boundary)];
+        units.extend(all.map(|of| slow(entry, &options(of), MAIN)));
+        units.extend(OTHERS.map(|architecture| slow(entry, &[], architecture)));
+    }
     // Sides that are constants: no side at all, all that a chunk holds, and several planes.
     for (entry, [rows, columns]) in kernels().iter().filter_map(|entry| Some((entry, entry.chunk?))) {
         for [depth, height, width] in [[1, 1, 1], [1, rows, columns], [if rows > 1 { 3 } else { 1 }, rows.min(5), 7]] {
@@ -460,6 +488,7 @@ fn product() -> Vec<Unit> {
     let mut units = usual();
     for architecture in [MAIN].into_iter().chain(OTHERS) {
         units.extend(kernels().iter().map(|entry| Unit::of(entry, architecture)));
+        units.extend(kernels().iter().filter(|entry| sums_in_two(entry)).map(|entry| slow(entry, &[], architecture)));
         units.extend(tensor(architecture));
         let listed = kernels().iter().filter(|entry| goes_straight(entry));
         units.extend(listed.map(|entry| straight(entry, 3, architecture)));

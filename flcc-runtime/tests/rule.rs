@@ -15,6 +15,7 @@ use std::process::Command;
 
 use common::{Seed, absent};
 use flcc_runtime::Measure;
+use flcc_runtime::core::wide::Wide;
 use flcc_runtime::rooms::cuda::driver::buffer::bytes_of;
 use flcc_runtime::rooms::cuda::driver::launch::{Thresholds, TileFigures};
 use flcc_runtime::rooms::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong, Unseen};
@@ -90,7 +91,9 @@ fn templates(seed: &mut Seed) -> Vec<(Doubt, Figures)> {
             let promise = Some(Promise { error: 1e-5, deviations });
             let (roundoff, samples) = (f64::from(f32::EPSILON) / 2.0, seed.unit());
             let rounds_samples = seed.below(2) == 0;
-            let model = Model { measure, promise, roundoff, taps: 77.0, samples, rounds_samples, rounding, weights };
+            let wide = Wide::default();
+            let model =
+                Model { measure, promise, roundoff, taps: 77.0, samples, rounds_samples, rounding, wide, weights };
             found.push((model.doubt(&figures), figures));
         }
     }

@@ -497,8 +497,14 @@ mod odd {
 #[test]
 fn a_plan_that_no_device_takes_is_one_for_the_cpu_if_asked_for() {
     let (name, about) = ("described".to_string(), "described");
-    let device =
-        flcc_runtime::machine::Device { index: 99, name, capability: (9, 0), multiprocessors: 132, memory: 1 << 37 };
+    let device = flcc_runtime::machine::Device {
+        index: 99,
+        name,
+        capability: (9, 0),
+        multiprocessors: 132,
+        f32_per_f64: 2,
+        memory: 1 << 37,
+    };
     let machine = Machine::detect().unwrap().with_devices(vec![device], about);
     let planner = Planner::with_machine(machine).platform(Platform::Cuda);
     let problem = Problem::new("zncc:u8:60x70*9x8:valid", 12);

@@ -8,6 +8,7 @@
 use std::ops::RangeFrom;
 
 use flcc_core::measure::Measure;
+use flcc_core::wide::Wide;
 
 use crate::isa::{self, ISAS, IsaSet, Vectors};
 use crate::problem::error_model::{Doubt, Figures, Model, Promise, Rounding, Unseen};
@@ -251,8 +252,17 @@ pub const DOUBLE: Precision = (f64::EPSILON / 2.0, 1e-11);
 pub fn doubt_at((roundoff, error): Precision, taps: usize, figures: &Figures, rounding: Rounding) -> Doubt {
     let promise = Some(Promise { error, deviations: Some(8.0) });
     let (measure, taps) = (Measure::Zncc, taps as f64);
-    let model =
-        Model { measure, promise, roundoff, taps, samples: 0.0, rounds_samples: false, rounding, weights: None };
+    let model = Model {
+        measure,
+        promise,
+        roundoff,
+        taps,
+        samples: 0.0,
+        rounds_samples: false,
+        rounding,
+        wide: Wide::Double,
+        weights: None,
+    };
     model.doubt(figures)
 }
 

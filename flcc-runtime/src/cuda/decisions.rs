@@ -6,6 +6,7 @@ use flcc_core::boundary::Boundary;
 use flcc_core::dtype::DType;
 use flcc_core::measure::Measure;
 use flcc_core::spec::Spec;
+use flcc_core::wide::Wide;
 
 use crate::cuda::kernels::Part;
 use crate::cuda::method::{Method, Rounding};
@@ -27,6 +28,8 @@ pub(crate) struct Decisions {
     pub types: Types,
     /// The formula and its numbers.
     pub scheme: Scheme,
+    /// What the method sums windows up in; the pipeline does so in f64.
+    pub wide: Wide,
     /// Sides of the template.
     pub template: [usize; 3],
     /// The device.
@@ -53,15 +56,15 @@ impl Decisions {
         };
         let smallest = if how.subnormal { least } else { normal };
         let Scheme { measure, promise, rounds_samples, .. } = self.scheme;
-        let (taps, samples, rounding) = (taps as f64, energy.sqrt(), how.cross);
-        let model = Model { measure, promise, roundoff, taps, samples, rounds_samples, rounding, weights };
+        let (taps, samples, rounding, wide) = (taps as f64, energy.sqrt(), how.cross, self.wide);
+        let model = Model { measure, promise, roundoff, taps, samples, rounds_samples, rounding, wide, weights };
         // A kernel that makes scores takes roots in the type of its samples.
         let scores = self.method.makes() == Makes::Scores;
         let floor = model.floor(figures, smallest, single && scores);
         let doubt = model.doubt(figures).above(floor);
         match (how.running, promise) {
             (Some(steps), Some(promise)) => {
-                Doubt { of_energy: doubt.of_energy + of_running_sums(&promise, &steps), ..doubt }
+                Doubt { of_energy: doubt.of_energy + of_running_sums(&promise, &steps, wide), ..doubt }
             }
             _ => doubt,
         }
@@ -183,6 +186,7 @@ mod tests {
     use crate::cuda::methods::cufft::Cufft;
     use crate::cuda::methods::listed::Listed;
     use crate::cuda::methods::listed_scores::ListedScores;
+    use crate::cuda::methods::scores::TileScores;
     use crate::cuda::rooms::{MOST_SLOTS, Room};
     use crate::cuda::types::Cross;
     use crate::isa;
@@ -194,8 +198,14 @@ mod tests {
     }
 
     fn decisions(spec: &Spec, method: Arc<dyn Method>, real: DType) -> Decisions {
-        let device =
-            Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        let device = Device {
+            index: 0,
+            name: "a device".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            f32_per_f64: 2,
+            memory: 80 << 30,
+        };
         let cross = if real == DType::F32 { Cross::F32 } else { Cross::F64 };
         let types = Types { pixel: real, real, cross, out: real };
         Decisions {
@@ -203,6 +213,7 @@ mod tests {
             tile: [1, 512, 1024],
             types,
             scheme: Scheme::new(spec, false, false),
+            wide: Wide::Double,
             template: spec.template().padded(),
             device,
             memory: 1 << 30,
@@ -371,6 +382,37 @@ mod tests {
                     share < 2.0 * of_cpu && share < 0.1,
                     "{size:?}, smooth {smooth}: {share:.2e}, on a CPU {of_cpu:.2e}"
                 );
+            }
+        }
+    }
+
+    /// What two floats round has its part in each threshold, and leaves hardly more of ordinary images in doubt.
+    #[test]
+    fn windows_in_two_floats_are_doubted_for_what_they_round() {
+        let spec: Spec = "zncc:f32:300x400*16x16:valid".parse().unwrap();
+        let (values, size) = ([testing::template(256, false, testing::noise(3))], [1, 16, 16]);
+        let listed = flcc_generated::listed("zncc", "f32", size).unwrap();
+        let transforms = flcc_generated::kernels().iter().find(|entry| entry.op == "zncc64").unwrap();
+        let methods: [Arc<dyn Method>; 2] =
+            [Arc::new(ListedScores(listed)), Arc::new(TileScores::new(transforms, size, [1, 300, 400]))];
+        for method in methods {
+            let figures = method.figures(size, &values);
+            let [double, singles] = [Wide::Double, Wide::TwoSingles].map(|wide| {
+                let decisions = Decisions { wide, ..decisions(&spec, Arc::clone(&method), DType::F32) };
+                decisions.doubt(&figures, 256, 1.0, None)
+            });
+            let more = Wide::TwoSingles.roundoff() - Wide::Double.roundoff();
+            assert!(
+                ((singles.share - double.share) / (16.0 * more / 2e-6) - 1.0).abs() < 1e-6,
+                "{double:?} {singles:?}"
+            );
+            assert!(singles.share > double.share && singles.share < 1.01 * double.share, "{double:?} {singles:?}");
+            // Half of the smallest square there is may be lost of each sample.
+            assert!(singles.least > 256.0 * f64::from(f32::from_bits(1)) / 1e-7, "{double:?} {singles:?}");
+            if method.rounding(size).running.is_some() {
+                let ratio = Wide::TwoSingles.roundoff() / Wide::Double.roundoff();
+                assert!((singles.of_energy / double.of_energy / ratio - 1.0).abs() < 1e-6, "{double:?} {singles:?}");
+                assert!(singles.of_energy < 3e-6, "{singles:?}");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use flcc_core::dtype::DType;
 use flcc_core::spec::Spec;
+use flcc_core::wide::Wide;
 use flcc_generated::Entry;
 
 use crate::cuda::driver::compile::{self, Code};
@@ -67,6 +68,11 @@ pub(crate) fn score_options(pipeline: &[String]) -> Vec<String> {
         ["CROSS", "MEASURE", "ROUNDS", "LARGE"].iter().any(|name| option.starts_with(&format!("-DFLCC_{name}=")))
     };
     pipeline.iter().filter(|option| !foreign(option)).cloned().collect()
+}
+
+/// The option of a kernel that sums windows up, where that is not in f64.
+pub(crate) fn wide_option(wide: Wide) -> Option<String> {
+    (wide == Wide::TwoSingles).then(|| "-DFLCC_SLOW_F64=1".into())
 }
 
 /// 1 / the root of a template's energy in integers.

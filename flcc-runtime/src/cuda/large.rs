@@ -304,7 +304,8 @@ mod tests {
     #[test]
     fn templates_are_served_by_size() {
         let devices = |capability| {
-            vec![Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 }]
+            let (name, memory) = ("a device".into(), 8 << 30);
+            vec![Device { index: 0, name, capability, multiprocessors: 50, f32_per_f64: 2, memory }]
         };
         let of = |spec: &str, capability| {
             let spec = spec.parse().unwrap();

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::{self, Debug};
 
+use flcc_core::wide::Wide;
 use flcc_generated::Entry;
 
 use crate::cuda::driver::buffer::Buffer;
@@ -30,6 +31,11 @@ pub(crate) trait Method: Debug + Send + Sync {
     /// products one after the other. None where a library computes.
     fn source(&self, template: [usize; 3], _around: &Around<'_>) -> Option<Source> {
         self.entry().map(|entry| Source::any_size(entry, template))
+    }
+
+    /// What it sums windows up in itself, on devices that are slow in f64 or not.
+    fn wide(&self, _slow: bool) -> Wide {
+        Wide::Double
     }
 
     /// How its results are rounded, for templates of these sides: by default as sums of products one after the other.
@@ -176,6 +182,8 @@ pub(crate) trait Taps: Send + Sync {
 pub(crate) struct Around<'a> {
     /// The options that the pipeline is compiled with.
     pub options: &'a [String],
+    /// What the method is to sum windows up in: [`Method::wide`].
+    pub wide: Wide,
     /// Whether a kernel from the image to the result is wanted.
     pub straight: bool,
 }

@@ -228,8 +228,14 @@ mod tests {
 
     #[test]
     fn pairs_of_floats_are_served() {
-        let device =
-            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let device = |capability| Device {
+            index: 0,
+            name: "a device".into(),
+            capability,
+            multiprocessors: 50,
+            f32_per_f64: 2,
+            memory: 8 << 30,
+        };
         let count = |spec: &str, capability| kernels(&spec.parse().unwrap(), &[device(capability)]).len();
         let all = [(7, 5), (8, 0), (8, 6), (9, 0), (12, 0)];
         assert_eq!(all.map(|capability| count("corr:f32:0@128x128*32x32:valid,pairs", capability)), [1, 2, 2, 2, 2]);

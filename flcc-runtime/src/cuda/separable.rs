@@ -165,8 +165,14 @@ mod tests {
         // 2 (8 + 8) taps, 71 rows of 71 samples and of 65 sums.
         assert_eq!(shape(DType::F32, [8, 8]).shared(), (32 + 71 * (71 + 65)) * 4);
         assert_eq!(shape(DType::F64, [5, 8]).shared(), (32 + 39 * (71 + 65)) * 8);
-        let device =
-            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let device = |capability| Device {
+            index: 0,
+            name: "a device".into(),
+            capability,
+            multiprocessors: 50,
+            f32_per_f64: 2,
+            memory: 8 << 30,
+        };
         let serves = |side: usize| {
             [(7, 5), (8, 0), (8, 6), (9, 0), (10, 0), (12, 0)]
                 .map(|capability| shape(DType::F32, [side; 2]).lacking(&[device(capability)]).is_none())

@@ -112,8 +112,14 @@ mod tests {
     use crate::plan::solver::Eligible;
 
     pub(super) fn machine() -> Machine {
-        let device =
-            Device { index: 0, name: "a device".into(), capability: (9, 0), multiprocessors: 132, memory: 80 << 30 };
+        let device = Device {
+            index: 0,
+            name: "a device".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            f32_per_f64: 2,
+            memory: 80 << 30,
+        };
         Machine::described(&[], 4).with_devices(vec![device], "described")
     }
 
@@ -182,6 +188,38 @@ mod tests {
         ] {
             assert_eq!(launched(method, kernel, &format!("{image}*{template}:{mode}")), one, "{kernel}");
             assert_eq!(launched(method, kernel, &format!("{image}*4@{template}:{mode}")), four, "{kernel}");
+        }
+    }
+
+    /// Kernels of scores that take samples in f32 sum windows up in two floats on devices that are slow in f64; others
+    /// do not, and no part of the pipeline depends on it.
+    #[test]
+    fn devices_that_are_slow_in_f64_have_two_floats() {
+        let sources = |method, spec: &str, rates: &[u32]| {
+            let of = |&f32_per_f64: &u32| Device { f32_per_f64, ..machine().devices()[0].clone() };
+            let machine = Machine::described(&[], 4).with_devices(rates.iter().map(of).collect(), "described");
+            let spec: Spec = spec.parse().unwrap();
+            let offers = offers("cuda", method, &spec, &machine).unwrap();
+            let recipe: &dyn std::any::Any = &*offers[0].recipe;
+            recipe.downcast_ref::<Recipe>().unwrap().sources(&spec)
+        };
+        let option = "-DFLCC_SLOW_F64=1".to_string();
+        for (method, spec, serves) in [
+            (Method::Direct, "zncc:f32:300x400*16x16:valid", true),
+            (Method::Direct, "zncc:u8/f32:300x400*16x16:valid", true),
+            (Method::Direct, "zncc:u8:300x400*3x3:valid", false),
+            (Method::Direct, "zncc:f64:300x400*16x16:valid", false),
+            (Method::Direct, "zncc:f32:300x400*16x17:valid", false),
+            (Method::Fourier, "zncc:f32:300x400*40x41:valid", true),
+            (Method::Fourier, "zncc:u16:300x400*40x41:valid", true),
+            (Method::Fourier, "zncc:f32:60x70x80*8x9x7:valid", true),
+        ] {
+            // One that is slow decides for all.
+            for (rates, slow) in [(&[2][..], false), (&[64], true), (&[32], true), (&[2, 64], true)] {
+                let sources = sources(method, spec, rates);
+                assert_eq!(sources.own.contains(&option), serves && slow, "{spec}: {:?}", sources.own);
+                assert!(!sources.options.contains(&option), "{spec}");
+            }
         }
     }
 

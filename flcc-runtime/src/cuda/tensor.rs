@@ -167,8 +167,14 @@ mod tests {
 
     #[test]
     fn blocks_have_room_for_templates_of_64_rows_everywhere() {
-        let device =
-            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let device = |capability| Device {
+            index: 0,
+            name: "a device".into(),
+            capability,
+            multiprocessors: 50,
+            f32_per_f64: 2,
+            memory: 8 << 30,
+        };
         let lacks = |entry, [height, width]: [usize; 2], capability| {
             lacking(entry, [1, height, width], &[device((9, 0)), device(capability)])
         };

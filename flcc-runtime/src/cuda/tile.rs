@@ -289,8 +289,14 @@ mod tests {
 
     #[test]
     fn devices_without_the_shared_memory_get_the_smaller_transform() {
-        let device =
-            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let device = |capability| Device {
+            index: 0,
+            name: "a device".into(),
+            capability,
+            multiprocessors: 50,
+            f32_per_f64: 2,
+            memory: 8 << 30,
+        };
         let spec: Spec = "corr:f32:2000x2000*32x32:full".parse().unwrap();
         let count = |capability| kernels(&spec, &[device(capability)]).len();
         let all = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)];

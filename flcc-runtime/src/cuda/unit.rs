@@ -82,7 +82,7 @@ impl Unit {
         let parts = parts(&*method, &decisions.scheme);
         let pipeline = options(spec, &decisions.scheme, decisions.types);
         let straight = goes_straight(spec, &*method, &decisions.scheme, decisions.types);
-        let source = method.source(template, &Around { options: &pipeline, straight });
+        let source = method.source(template, &Around { options: &pipeline, wide: decisions.wide, straight });
         // NVRTC compiles in several threads at once, while this one opens the device.
         let (gpu, codes, cross) = std::thread::scope(|scope| {
             let (pipeline, target) = (&pipeline, &target);

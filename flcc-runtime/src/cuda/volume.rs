@@ -248,8 +248,14 @@ mod tests {
 
     #[test]
     fn scores_of_volumes_that_f32_holds_are_served() {
-        let device =
-            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let device = |capability| Device {
+            index: 0,
+            name: "a device".into(),
+            capability,
+            multiprocessors: 50,
+            f32_per_f64: 2,
+            memory: 8 << 30,
+        };
         let served = |spec: &str, capability| scores(&spec.parse().unwrap(), &[device(capability)]).is_some();
         let all = [(7, 5), (8, 0), (8, 6), (9, 0), (12, 0)];
         let spec = "zncc:f32:100x100x100*8x8x8:full,roi=9,9,9:50x50x50";
@@ -289,8 +295,14 @@ mod tests {
 
     #[test]
     fn volumes_of_floats_are_served() {
-        let device =
-            |capability| Device { index: 0, name: "a device".into(), capability, multiprocessors: 50, memory: 8 << 30 };
+        let device = |capability| Device {
+            index: 0,
+            name: "a device".into(),
+            capability,
+            multiprocessors: 50,
+            f32_per_f64: 2,
+            memory: 8 << 30,
+        };
         let served = |spec: &str, capability| kernel(&spec.parse().unwrap(), &[device(capability)]).is_some();
         let all = [(7, 5), (8, 0), (8, 6), (9, 0), (12, 0)];
         let spec = "corr:f32:100x100x100*8x8x8:full";

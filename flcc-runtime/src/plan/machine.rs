@@ -65,6 +65,9 @@ pub struct Device {
     pub capability: (u32, u32),
     /// How many multiprocessors it has.
     pub multiprocessors: usize,
+    /// How many operations in f32 it does in the time of one in f64: 2 on most chips for data centres, 32 or 64 on
+    /// others.
+    pub f32_per_f64: u32,
     /// Bytes of its memory.
     pub memory: usize,
 }
@@ -221,6 +224,11 @@ impl Device {
     pub fn target(&self) -> String {
         format!("sm_{}{}", self.capability.0, self.capability.1)
     }
+
+    /// Whether sums of two numbers in f32 are faster than f64. One addition of two such takes 11 operations.
+    pub fn is_slow_in_f64(&self) -> bool {
+        self.f32_per_f64 > 11
+    }
 }
 
 /// A few lines, as `flcc devices` shows them.
@@ -332,7 +340,14 @@ mod tests {
     }
 
     fn h200() -> Device {
-        Device { index: 0, name: "NVIDIA H200".into(), capability: (9, 0), multiprocessors: 132, memory: 139 << 30 }
+        Device {
+            index: 0,
+            name: "NVIDIA H200".into(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            f32_per_f64: 2,
+            memory: 139 << 30,
+        }
     }
 
     #[test]

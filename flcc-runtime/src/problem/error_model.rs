@@ -1,6 +1,7 @@
 //! Which panels a tile's rounding leaves in doubt. The model is derived in docs/numerics.md.
 
 use flcc_core::measure::Measure;
+use flcc_core::wide::Wide;
 
 use crate::isa::{self, Isa, IsaSet};
 use crate::problem::lanes;
@@ -333,6 +334,8 @@ pub struct Model<'a> {
     pub rounds_samples: bool,
     /// How the cross term is rounded.
     pub rounding: Rounding,
+    /// What window sums and energies are made in.
+    pub wide: Wide,
     /// The mask.
     pub weights: Option<&'a [f64]>,
 }
@@ -344,12 +347,12 @@ impl Model<'_> {
             return Doubt { share: 1e-12, ..Doubt::default() };
         };
         let u = self.roundoff;
-        let half = f64::EPSILON / 2.0;
+        let (half, wide) = (f64::EPSILON / 2.0, self.wide.roundoff());
         // The cross term counts twice in nssd, whose template is not of norm 1.
         let budget = 0.8 * promise.error * if self.measure == Measure::Nssd { template.norm / 2.0 } else { 1.0 };
         let (rest, worst) = (0.2 * promise.error, promise.deviations.is_none());
         let sigma = promise.deviations.unwrap_or(1.0) * SPREAD;
-        let sums_share = if worst { 64.0 * half / rest } else { 16.0 * half / rest };
+        let sums_share = if worst { 64.0 * wide / rest } else { 16.0 * wide / rest };
         // A wave that a template takes away leaves a faint copy where the template's spectrum may be largest. Its
         // amplitude is at most the root of twice the tile's mean square.
         let copies = |ghosts: f64, len: f64| ghosts * u * template.wave * (2.0 / len).sqrt();
@@ -488,7 +491,7 @@ impl Model<'_> {
         let of_samples = 8.0 * smallest * self.taps.sqrt();
         let of_cross = 2.0 * self.rounding.faint(self.taps) * smallest / norm;
         // Squares under weights up to 2, and what is made of their sums.
-        let of_energy = (2.0 * self.taps + 16.0) * f64::from_bits(1) / share;
+        let of_energy = (2.0 * self.taps + 16.0) * self.wide.smallest() / share;
         ((of_samples + of_cross) / share).powi(2) + of_energy.max(if single { LEAST_SINGLE } else { 0.0 })
     }
 }
@@ -496,10 +499,10 @@ impl Model<'_> {
 /// What window sums of running kind add to a panel's limit, as a share of the largest sum of squares of a row of
 /// windows up to its own: each rounding is at most of the size of that, in the sum of squares once and in the squared
 /// sum twice, times what a row's sum may exceed a window's by.
-pub fn of_running_sums(promise: &Promise, steps: &Steps) -> f64 {
-    let half = f64::EPSILON / 2.0;
+pub fn of_running_sums(promise: &Promise, steps: &Steps, wide: Wide) -> f64 {
     let roundings = |steps: f64| promise.deviations.map_or(steps, |deviations| deviations * SPREAD * steps.sqrt());
-    (3.0 * roundings(steps.down) + (1.0 + 2.0 * steps.stretch) * roundings(steps.along)) * half / (0.2 * promise.error)
+    (3.0 * roundings(steps.down) + (1.0 + 2.0 * steps.stretch) * roundings(steps.along)) * wide.roundoff()
+        / (0.2 * promise.error)
 }
 
 impl Doubt {

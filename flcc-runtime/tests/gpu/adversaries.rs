@@ -5,6 +5,7 @@
 use flcc_runtime::account::Outcome;
 use flcc_runtime::core::key::KernelKey;
 use flcc_runtime::core::reference::Oracle;
+use flcc_runtime::core::wide::Wide;
 use flcc_runtime::rooms::cpu::engines::library_fft::Fourier;
 use flcc_runtime::rooms::cpu::memory::Memory;
 use flcc_runtime::rooms::problem::error_model::{Doubt, Figures, Library, Model, Promise, Rounding, Strong};
@@ -271,6 +272,7 @@ fn judge(spec: &Spec, by: &Transforms, image: &[f32], template: &[f32], got: &[f
         samples: 0.0,
         rounds_samples: false,
         rounding: by.rounding,
+        wide: Wide::Double,
         weights: None,
     };
     let ([_, height, width], [_, rows, columns]) = (spec.image().padded(), spec.out_shape().padded());

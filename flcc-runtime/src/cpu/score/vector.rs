@@ -496,6 +496,7 @@ mod tests {
     use crate::cpu::testing;
     use crate::isa::Vectors;
     use crate::problem::error_model::{Promise, Steps, of_running_sums};
+    use flcc_core::wide::Wide;
     use proptest::prelude::*;
 
     fn numbers(count: usize, seed: u64) -> Vec<f32> {
@@ -647,7 +648,7 @@ mod tests {
                 let places = || (0..outputs[1]).flat_map(|y| (0..outputs[2]).map(move |x| (y, x)));
                 places().for_each(|(y, x)| scores[y * out_row + x] = (0.5 * energy(y, x).sqrt()) as f32);
                 let mut scratch = Scratch::new(outputs, window, &mut Memory::making());
-                let running = of_running_sums(&promise, &Steps::new(outputs, window));
+                let running = of_running_sums(&promise, &Steps::new(outputs, window), Wide::Double);
                 let formula = Formula { window, centred: true, exact: None, share: 1e-9, running };
                 let buffers =
                     Buffers { input: &input, in_row, cross: &mut scores, out_row, outputs: [outputs[1], outputs[2]] };

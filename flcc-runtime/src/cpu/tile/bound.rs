@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use flcc_core::wide::Wide;
+
 use crate::cpu::engine::{Channels, Prepared};
 use crate::cpu::real::Real;
 use crate::cpu::score::Judged;
@@ -161,6 +163,7 @@ impl<T: Real> TileContext<T> {
             samples: energy.sqrt(),
             rounds_samples: self.scheme.rounds_samples,
             rounding,
+            wide: Wide::Double,
             weights: channels.mask(),
         };
         let floor = model.floor(&figures, T::SMALLEST, self.score.in_singles());

@@ -13,6 +13,7 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
+use crate::cuda::capability::f32_per_f64;
 use crate::cuda::driver::{compile, libraries};
 use crate::cuda::fault::Fault;
 use crate::plan::machine::Device;
@@ -85,10 +86,12 @@ fn describe(index: i32) -> Result<Device, result::DriverError> {
     let attribute = |which| unsafe { result::device::get_attribute(device, which) };
     let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let capability = (major as u32, minor as u32);
     Ok(Device {
         index: index as usize,
         name: result::device::get_name(device)?,
-        capability: (major as u32, minor as u32),
+        capability,
+        f32_per_f64: f32_per_f64(capability),
         multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize,
         // SAFETY: as above.
         memory: unsafe { result::device::total_mem(device) }?,

@@ -1,11 +1,12 @@
 //! Sums and scores of images by transforms of tiles that no block has room for, in several kernels.
 
+use flcc_core::wide::Wide;
 use flcc_generated::Entry;
 
 use crate::cuda::driver::buffer::Buffer;
 use crate::cuda::driver::launch::{Address, Argument, Function, MOST_BLOCKS, Stream};
 use crate::cuda::fault::Fault;
-use crate::cuda::kernels::own_options;
+use crate::cuda::kernels::{own_options, wide_option};
 use crate::cuda::large::{EXTENT_BYTES, Large, extents};
 use crate::cuda::method::{Around, Desk, Job, Method, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::{Makes, Own, Places, Room};
@@ -88,7 +89,12 @@ impl Method for LargeTiles {
     fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
         let mut options = own_options(around.options);
         options.extend(self.scores.map(|_| "-DFLCC_SCORED".into()));
+        options.extend(self.scores.and_then(|_| wide_option(around.wide)));
         Some(Source { text: self.entry.source(), options })
+    }
+
+    fn wide(&self, slow: bool) -> Wide {
+        if slow && self.scores.is_some() { Wide::TwoSingles } else { Wide::Double }
     }
 
     fn rounding(&self, template: [usize; 3]) -> Rounding {

@@ -1,11 +1,13 @@
 //! Scores from the image by a kernel made for the template's size, which lies in its constant memory.
 
+use flcc_core::dtype::DType;
+use flcc_core::wide::Wide;
 use flcc_generated::Entry;
 
 use crate::cuda::direct;
 use crate::cuda::driver::launch::Function;
 use crate::cuda::fault::Fault;
-use crate::cuda::kernels::{Steps, score_options};
+use crate::cuda::kernels::{Steps, score_options, wide_option};
 use crate::cuda::method::{Around, Desk, Method, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::Makes;
 use crate::problem::error_model::Figures;
@@ -29,9 +31,14 @@ impl Method for ListedScores {
         Makes::Scores
     }
 
+    fn wide(&self, slow: bool) -> Wide {
+        if slow && self.0.dtype == DType::F32.name() { Wide::TwoSingles } else { Wide::Double }
+    }
+
     fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
         let mut options = vec!["-DFLCC_FUSED".to_string()];
         options.extend(score_options(around.options));
+        options.extend(wide_option(around.wide));
         Some(Source { text: self.0.source(), options })
     }
 

@@ -2,12 +2,13 @@
 
 use std::marker::PhantomData;
 
+use flcc_core::wide::Wide;
 use flcc_generated::Entry;
 
 use crate::cuda::driver::buffer::Buffer;
 use crate::cuda::driver::launch::{Argument, Function};
 use crate::cuda::fault::Fault;
-use crate::cuda::kernels::own_options;
+use crate::cuda::kernels::{own_options, wide_option};
 use crate::cuda::method::{Around, Desk, Method, Rounding, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::{Makes, Own, Room};
 use crate::cuda::tile::Shape;
@@ -62,9 +63,14 @@ impl<T: Scored> Method for Scores<T> {
         Makes::Scores
     }
 
+    fn wide(&self, slow: bool) -> Wide {
+        if slow { Wide::TwoSingles } else { Wide::Double }
+    }
+
     fn source(&self, template: [usize; 3], around: &Around<'_>) -> Option<Source> {
         let mut options = own_options(around.options);
         options.extend(T::Windows::options(template));
+        options.extend(wide_option(around.wide));
         Some(Source { text: self.entry.source(), options })
     }
 

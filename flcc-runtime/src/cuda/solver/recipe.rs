@@ -6,6 +6,7 @@ use flcc_core::dtype::DType;
 use flcc_core::error::Refusal;
 use flcc_core::key::KernelKey;
 use flcc_core::spec::Spec;
+use flcc_core::wide::Wide;
 use flcc_generated::Entry;
 
 use crate::cuda::decisions::{Decisions, parts};
@@ -42,6 +43,7 @@ impl solver::Recipe for Recipe {
             tile: self.tile,
             types: self.types,
             scheme: Scheme::new(spec, self.exact, self.rounds),
+            wide: self.wide(),
             template: spec.template().padded(),
             device: device.clone(),
             memory: (memory_limit.unwrap_or(usize::MAX) / self.devices.len().max(1)).min(device.memory / 10 * 6),
@@ -51,11 +53,17 @@ impl solver::Recipe for Recipe {
 }
 
 impl Recipe {
+    /// What windows are summed up in: the same on all of its devices, so that results do not depend on which of them
+    /// has computed them.
+    fn wide(&self) -> Wide {
+        self.method.wide(self.devices.iter().any(Device::is_slow_in_f64))
+    }
+
     /// What building it compiles, known without a device.
     pub fn sources(&self, spec: &Spec) -> Sources {
         let scheme = Scheme::new(spec, self.exact, self.rounds);
         let (template, options) = (spec.template().padded(), kernels::options(spec, &scheme, self.types));
-        let own = self.method.source(template, &Around { options: &options, straight: false });
+        let own = self.method.source(template, &Around { options: &options, wide: self.wide(), straight: false });
         Sources {
             kernel: self.method.entry(),
             parts: parts(&*self.method, &scheme),

@@ -3,6 +3,7 @@
 use flcc_core::dtype::DType;
 use flcc_core::measure::{Formula, Measure};
 use flcc_core::spec::Spec;
+use flcc_core::wide::Wide;
 use flcc_core::with_formula;
 
 use crate::cpu::bands::{Bands, Grid};
@@ -138,7 +139,8 @@ impl InVectors {
             bits: self.bits,
         });
         let steps = Steps::new(shape, window);
-        let running = scheme.promise.map_or(0.0, |promise| error_model::of_running_sums(&promise, &steps));
+        let running =
+            scheme.promise.map_or(0.0, |promise| error_model::of_running_sums(&promise, &steps, Wide::Double));
         let (centred, share) = (scheme.measure == Measure::Zncc, doubt.at(0.0, 0.0).1);
         let formula = vector::Formula { window, centred, exact, share, running };
         work.largest_row = 0.0;
