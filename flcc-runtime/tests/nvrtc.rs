@@ -175,7 +175,11 @@ impl Unit {
 
     fn compile(&self) -> Result<(Vec<u8>, String), String> {
         let target = format!("sm_{}", self.architecture);
-        compile_with_log(&self.name.replace('/', "_"), &self.source, &self.options, &target)
+        // Scores by large transforms follow a source whose own ends they leave out.
+        let large = flcc_generated::kernel(&self.name).filter(|entry| entry.function == "flcc_rows_there");
+        let mut options = self.options.clone();
+        options.extend(large.map(|_| "-DFLCC_SCORED".into()));
+        compile_with_log(&self.name.replace('/', "_"), &self.source, &options, &target)
             .map_err(|fault| fault.to_string())
     }
 }
