@@ -1,5 +1,5 @@
 // Launches the kernels of large transforms one after the other, as one that goes from images to results, and lays out
-// what they take of a template. Included after the kernel's source; the test defines LARGE and SHARED.
+// what they take of a template. Included after the kernel's source; the test defines LARGE_TILES and SHARED.
 #pragma once
 
 // A template's spectrum over the number of samples, turned to correlate, row by row; then the turns.

@@ -3,7 +3,7 @@
 #pragma once
 #include "ends.h"
 
-#ifdef LARGE
+#ifdef LARGE_TILES
 constexpr double COPIES = 10;
 
 // The largest sum of squares of a row.
@@ -34,7 +34,7 @@ static double estimate(const std::vector<Number>& both, const std::vector<Number
     wave = std::max(wave, std::abs(of_values[f]));
     product += std::norm(of_both[f]) * std::norm(of_values[f]) / count;
   }
-#ifdef LARGE
+#ifdef LARGE_TILES
   // Half of what is rounded stays in its row, so the strongest counts.
   squares = (squares + LENGTH * strongest_row(both)) / 2;
   std::vector<Number> results(both.size());

@@ -28,7 +28,7 @@ static void check(const Picture& p) {
   const int across = (p.out[1] + step[1] - 1) / step[1], tiles = (p.out[0] + step[0] - 1) / step[0] * across;
   unsigned extraordinary = 0;
   const double factor = 0.25;
-#ifdef LARGE
+#ifdef LARGE_TILES
   correlate(images.samples.data(), images.im, results.first(), results.r, p.out[0], p.out[1], p.origin[0], p.origin[1],
       step[0], step[1], across, tiles, spectrum.data(), factor, &extraordinary);
 #else
@@ -85,15 +85,16 @@ int main() {
   Picture other = plain;
   other.step = 2;
   check(other);
-  for (int kind = 0; kind < 10; kind += LENGTH > 256 ? 3 : 1) {
+  for (int kind = 0; kind < 10; kind += KINDS_APART) {
     other = plain, other.kind = kind, other.modelled = true, other.amplitude = 1 + 0.5 * std::fabs(random_unit());
     check(other);
   }
   // Templates of another size, images smaller than a template, outputs of which each meets samples inside.
   check({LENGTH / 2 + 1, LENGTH / 3, {40, 30}, {-9, 3}, {35, 60}, 1, 0, 1, 0, false, true});
   check({20, 9, {5, 3}, {-19, -8}, {24, 11}, 1, 0, 1, 0, false, false});
-  check({9, 14, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH - 13}, 1, 0, 1, 0, false, false});
-  at_the_ends([&](double amplitude, double special, bool extraordinary) {
+  if (ALL) check({9, 14, {LENGTH + 8, LENGTH + 13}, {0, 0}, {LENGTH, LENGTH}, 2, 0, 1, 0, false, false});
+  if (ALL) check({9, 14, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH - 13}, 1, 0, 1, 0, false, false});
+  if (ALL) at_the_ends([&](double amplitude, double special, bool extraordinary) {
     other = plain;
     other.amplitude = amplitude, other.special = special, other.extraordinary = extraordinary;
     check(other);

@@ -7,7 +7,7 @@
 typedef std::complex<double> Number;
 static Number turn(long long of) { return std::polar(1.0, -2 * M_PI * (double)(of % LENGTH) / LENGTH); }
 
-#ifndef LARGE
+#ifndef LARGE_TILES
 // A template's spectrum over the number of samples, turned to correlate, in the order of the last stage; then the
 // turns.
 static std::vector<Two> spectrum_of(const std::vector<double>& taps, int height, int width) {
@@ -40,7 +40,16 @@ static std::vector<Number> in_tile(const std::vector<double>& taps, int width) {
   return values;
 }
 
-#ifdef LARGE
+// Kinds of images from one that is tried to the next: all of them, or of large transforms few.
+#ifdef FEW
+constexpr int KINDS_APART = 10;
+#else
+constexpr int KINDS_APART = LENGTH > 256 ? 10 : 1;
+#endif
+// Whether images are tried besides of which nothing depends on the length of a transform.
+constexpr bool ALL = LENGTH <= 256;
+
+#ifdef LARGE_TILES
 // The transform of a line of numbers that lie `apart`, by halves.
 static void transform_line(Number* line, int count, int apart) {
   if (count == 1) return;

@@ -196,7 +196,7 @@ terms! {
     /// samples to base 2.
     DeviceLarge "device_large" [0.00075 0.00075 0.00075]
     /// The same where scores are made of its results.
-    DeviceLargeScores "device_large_scores" [0.0009 0.0009 0.0009]
+    DeviceLargeScores "device_large_scores" [0.0011 0.0011 0.0011]
     /// A sample of two parts of volumes by a GPU's transforms, times the logarithm of a part's samples to base 2: of
     /// the blocks that a multiprocessor computes.
     DeviceVolume "device_volume" [0.04669 0.04669 0.04669]
