@@ -201,10 +201,12 @@ int main() {
       check(other);
     }
   // Templates of another size, images smaller than a template, outputs of which each meets samples inside.
-  check({LENGTH / 2 + 1, wide(std::min(LENGTH / 3, 200)), {40, 30}, {-9, 3}, {35, 60}, 1, 30, 0, amplitude, level, 0, 1});
+  const int across = wide(std::min(LENGTH / 3, 200));
+  check({LENGTH / 2 + 1, across, {40, 30}, {-9, 3}, {35, 60}, 1, 30, 0, amplitude, level, 0, 1});
   check({20, wide(9), {5, 3}, {-19, -8}, {24, 11}, 1, 16, 0, amplitude, level, 0, 1});
-  if (ALL) check({9, width, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH + 1 - width}, 1, 16, 0, amplitude,
-      level, 0, 0});
+  if (ALL)
+    check({9, width, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH + 1 - width}, 1, 16, 0, amplitude,
+        level, 0, 0});
   check({8, width, {2 * LENGTH, 2 * LENGTH}, {0, 0}, {2 * LENGTH - 7, LENGTH + 1 - width}, 1, 64, 0, amplitude, level,
       0, 0});
   if (ALL && FLOATS) {

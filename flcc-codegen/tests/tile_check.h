@@ -93,7 +93,8 @@ int main() {
   check({LENGTH / 2 + 1, LENGTH / 3, {40, 30}, {-9, 3}, {35, 60}, 1, 0, 1, 0, false, true});
   check({20, 9, {5, 3}, {-19, -8}, {24, 11}, 1, 0, 1, 0, false, false});
   if (ALL) check({9, 14, {LENGTH + 8, LENGTH + 13}, {0, 0}, {LENGTH, LENGTH}, 2, 0, 1, 0, false, false});
-  if (ALL) check({9, 14, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH - 13}, 1, 0, 1, 0, false, false});
+  if (ALL)
+    check({9, 14, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH - 13}, 1, 0, 1, 0, false, false});
   if (ALL) at_the_ends([&](double amplitude, double special, bool extraordinary) {
     other = plain;
     other.amplitude = amplitude, other.special = special, other.extraordinary = extraordinary;
