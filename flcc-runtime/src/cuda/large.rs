@@ -130,10 +130,11 @@ impl Large {
         (bytes / self.parts(1).bytes()).max(1)
     }
 
-    /// Numbers that the kernels pass on for so many pairs of tiles, times the logarithm of a tile's samples.
-    pub fn work(self, pairs: usize) -> f64 {
-        let samples = self.samples() as f64;
-        pairs as f64 * samples * samples.log2()
+    /// Numbers that the kernels pass on for so many pairs of tiles, times the logarithm of a tile's samples. Of two
+    /// blocks that each multiprocessor has room for one is idle at the end, as a mean, and counts as well.
+    pub fn work(self, pairs: usize, multiprocessors: usize) -> f64 {
+        let (each, samples) = (f64::from(self.blocks()), self.samples() as f64);
+        (pairs as f64 + multiprocessors as f64 / each) * samples * samples.log2()
     }
 
     /// Numbers that binding a template transforms, times the logarithm of a line's: its rows, and half of the columns,

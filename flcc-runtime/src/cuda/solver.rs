@@ -391,6 +391,14 @@ mod tests {
         }
     }
 
+    /// Where few blocks of large tiles leave multiprocessors idle, smaller tiles are faster.
+    #[test]
+    fn small_images_keep_the_smaller_tiles() {
+        let offers =
+            offers("cuda", Method::Fourier, &"zncc:f32:1024x1024*76x76:full".parse().unwrap(), &machine()).unwrap();
+        assert!(offers[0].kernel.to_string().starts_with("zncc128_"), "{}", offers[0].kernel);
+    }
+
     #[test]
     fn what_a_gpu_does_not_serve_is_refused_with_a_reason() {
         for (text, reason) in [

@@ -193,10 +193,10 @@ terms! {
     /// The same where scores are made of its results.
     DeviceTileScores "device_tile_scores" [0.1113 0.1113 0.1113]
     /// A sample of two tiles by a GPU's transforms of tiles that no block has room for, times the logarithm of a tile's
-    /// samples to base 2.
-    DeviceLarge "device_large" [0.00075 0.00075 0.00075]
+    /// samples to base 2, idle places of blocks counted.
+    DeviceLarge "device_large" [0.00065 0.00065 0.00065]
     /// The same where scores are made of its results.
-    DeviceLargeScores "device_large_scores" [0.0011 0.0011 0.0011]
+    DeviceLargeScores "device_large_scores" [0.00115 0.00115 0.00115]
     /// A sample of two parts of volumes by a GPU's transforms, times the logarithm of a part's samples to base 2: of
     /// the blocks that a multiprocessor computes.
     DeviceVolume "device_volume" [0.04669 0.04669 0.04669]

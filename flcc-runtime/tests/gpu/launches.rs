@@ -45,7 +45,7 @@ struct Recorded {
     /// Kernels of ours by their names, and memory that is filled.
     ours: Vec<String>,
     /// All else: the library's transforms, on a GPU their kernels.
-    library: usize,
+    foreign: usize,
 }
 
 impl Recorded {
@@ -67,9 +67,9 @@ impl Recorded {
                 sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET => recorded.ours.push("a fill".into()),
                 sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL => match name(node) {
                     Some(name) if is_ours(&name) => recorded.ours.push(name),
-                    _ => recorded.library += 1,
+                    _ => recorded.foreign += 1,
                 },
-                _ => recorded.library += 1,
+                _ => recorded.foreign += 1,
             }
         }
         recorded
@@ -119,14 +119,14 @@ fn planned([image, template, rest]: &[&str; 3]) -> Vec<(Offer, Plan)> {
 fn wrong(offer: &Offer, plan: &Plan, seed: &mut Seed) -> Option<String> {
     let (spec, images) = (plan.spec(), plan.spec().images().max(1));
     let laid = Laid::of(plan, images, seed);
-    let Recorded { ours, library } = Recorded::of(&laid.record(&mut laid.queue()));
+    let Recorded { ours, foreign } = Recorded::of(&laid.record(&mut laid.queue()));
     let counted = |terms: &[Term]| terms.iter().map(|&term| offer.work.of(term)).sum::<f64>() * images as f64;
     let of_ours = counted(&[Term::DeviceLaunch, Term::DeviceStraight]);
     let of_library = counted(&[Term::DeviceLibrary]);
     let same = |counted: f64, launched: usize| (counted - launched as f64).abs() < 1e-3;
     // A GPU's library takes as many kernels as it likes.
-    let right = same(of_ours, ours.len()) && (!emulated() || same(of_library, library * spec.image().axes()));
-    let launched = format!("{library} transforms and {} of {ours:?}", ours.len());
+    let right = same(of_ours, ours.len()) && (!emulated() || same(of_library, foreign * spec.image().axes()));
+    let launched = format!("{foreign} transforms and {} of {ours:?}", ours.len());
     (!right).then(|| format!("{spec} by {}: {of_library} and {of_ours} are counted, {launched}", offer.kernel))
 }
 

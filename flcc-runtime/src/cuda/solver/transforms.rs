@@ -88,7 +88,9 @@ pub(super) fn large(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
         // The two kernels besides the one that every method has.
         let launches = 2.0 * templates as f64 / together(spec, tile) as f64;
         let bound = bound.and(Term::DeviceLaunch, launches);
-        by_parts(asked, entry, method, templates, (bound, Term::DeviceLarge), &|images| large.work(images * pairs))
+        by_parts(asked, entry, method, templates, (bound, Term::DeviceLarge), &|images| {
+            large.work(images * pairs, multiprocessors(machine.devices()) as usize)
+        })
     };
     large::sums(spec, machine.devices()).into_iter().map(offer).collect()
 }
@@ -104,8 +106,9 @@ pub(super) fn large_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     let offer = |entry: &'static Entry| {
         let large = Large::of(entry);
         let (pairs, ..) = large.shape.pairs(template, outputs);
+        let computed = large.work(images * pairs, multiprocessors(machine.devices()) as usize);
         let work = binding_with(spec, &[(Term::DeviceBindSpectrum, 2.0 * large.bound(template))])
-            .and(Term::DeviceLargeScores, large.work(pairs) * templates)
+            .and(Term::DeviceLargeScores, computed * templates / images as f64)
             .and(Term::DeviceWindowRow, DownRows::rows(template, outputs) * templates)
             .and(
                 Term::DeviceWindowStep,
