@@ -45,6 +45,8 @@ BOUNDARIES = ("zero", "constant", "replicate", "reflect", "mirror", "wrap")
 NORMALISED = ("ncc", "zncc", "nssd")
 SUMS = ("conv", "corr", "cc", "ssd", "sad")
 LARGEST = {"u8": 255.0, "u16": 65535.0, "f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}
+# Products that a case may come to where all of its panels are in doubt, which the option --products lowers.
+PRODUCTS = [2e10]
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files of batches stay in memory where they can
 FULL = 600_000  # multiply-adds up to which every output is computed by the oracle
 SAMPLE = 300_000  # and of how many those of a large result are
@@ -2024,11 +2026,11 @@ def trimmed(rng, case):
     if case["op"] == "zncc" and math.prod(case["template"]) == 1 and not case.get("wrong"):
         case["template"][-1] = 2
         case["shape"][-1] = max(2, case["shape"][-1])
-    limit = 2e8 if rng.random() < 0.1 else 3e7
+    limit = min(2e8 if rng.random() < 0.1 else 3e7, PRODUCTS[0])
     if case.get("isa") == "portable" or case.get("accuracy") == "exact":
         limit /= 4
     quick = case["op"] != "sad" and case["method"] in ("auto", "fourier")
-    most = 1e9 if case.get("mask") or case.get("channels") else 2e10  # what is in doubt may take all of that
+    most = min(1e9 if case.get("mask") or case.get("channels") else 2e10, PRODUCTS[0])
     while True:
         work, outs = work_of(case)
         if outs <= 3e6 and (
@@ -2599,6 +2601,7 @@ def main():
     ap.add_argument("--case", metavar="JSON", help="only this case; a file's name behind @")
     ap.add_argument("--keep", metavar="DIR", help="where the files of violations go [default: a new folder]")
     ap.add_argument("--batch", type=int, help="cases to a process [default: 64; 256 on a GPU]")
+    ap.add_argument("--products", type=float, default=2e10, help="of a case, at most [default: 2e10]")
     ap.add_argument("--most", type=int, default=40, help="violations to print")
     ap.add_argument("--no-shrink", dest="shrink", action="store_false", help="print violations as they were found")
     ap.add_argument("--verbose", action="store_true", help="tell every kernel's worst")
@@ -2609,6 +2612,7 @@ def main():
         )
     if not os.path.exists(a.flcc):
         raise SystemExit(f"fuzz.py: expected the program at {a.flcc} (cargo build --release --bin flcc), got nothing")
+    PRODUCTS[0] = a.products
     if a.seed is None:
         a.seed = int.from_bytes(os.urandom(4), "little")
     a.batch = a.batch or (256 if a.platform == "cuda" else 64)

@@ -1,13 +1,14 @@
-"""What torch and CuPy take on a GPU for specs of FLCC, as lines of JSON: each answer is checked before it is timed.
+"""What torch, CuPy and NPP take on a GPU for specs of FLCC, as lines of JSON: answers are checked, then timed.
 
 A spec a line comes in on standard input, or all are arguments. A line goes out for each peer, and one with `done`
-behind a spec's last. numpy alone is needed: torch and CuPy are named where they are missing. With `--check` answers
-are checked and nothing is timed, on the CPU where torch has no GPU.
+behind a spec's last. numpy alone is needed: torch, CuPy and NPP, which needs CuPy's arrays, are named where they are
+missing. With `--check` answers are checked and nothing is timed, on the CPU where torch has no GPU.
 
 Images, results and what a template is made into lie on the device. Copies of the image, with results of their own, take
 turns, so that caches are cold. A CUDA graph of some calls is timed by events around it; a peer that no graph takes is
 timed by as many calls in a row. TF32 is off."""
 
+import ctypes
 import json
 import math
 import re
@@ -428,6 +429,144 @@ class Cupy:
             return times, calls, graph is not None
 
 
+# ---- NPP
+class NppContext(ctypes.Structure):
+    """NppStreamContext: where its functions run."""
+
+    _fields_ = [
+        ("stream", ctypes.c_void_p),
+        ("device", ctypes.c_int),
+        ("multiprocessors", ctypes.c_int),
+        ("threads_of_multiprocessor", ctypes.c_int),
+        ("threads_of_block", ctypes.c_int),
+        ("shared_of_block", ctypes.c_size_t),
+        ("major", ctypes.c_int),
+        ("minor", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("reserved", ctypes.c_int),
+    ]
+
+
+class NppPair(ctypes.Structure):
+    """NppiSize, width and height, and NppiPoint, x and y."""
+
+    _fields_ = [("x", ctypes.c_int), ("y", ctypes.c_int)]
+
+
+class NppLibraries:
+    """The parts of NPP that hold its filters and its correlations."""
+
+    def __init__(self):
+        self.version = self.part("nppc", ctypes.RTLD_GLOBAL)
+        self.filters, self.statistics = self.part("nppif"), self.part("nppist")
+
+    def part(self, name, mode=ctypes.DEFAULT_MODE):
+        failed = None
+        for folder in ("", "/usr/local/cuda/lib64/"):
+            for end in ("so.13", "so.12", "so"):
+                try:
+                    return ctypes.CDLL(f"{folder}lib{name}.{end}", mode=mode)
+                except OSError as error:
+                    failed = failed or error
+        raise failed
+
+    def number(self):
+        """Its version: major, minor and build."""
+        get = self.version.nppGetLibVersion
+        get.restype = ctypes.POINTER(ctypes.c_int * 3)
+        return ".".join(map(str, get().contents))
+
+
+class Npp(Cupy):
+    """Its functions have no results beyond an image. Zeros were laid around each before, which is not counted."""
+
+    def __init__(self, case, cupy, npp):
+        self.case, self.cupy, self.npp = case, cupy, npp
+        # A filter of 3x3 or 5x5 is wrong at the edge of what it is asked for: it is asked for more.
+        self.frame = [k // 2 if case.op == "corr" else 0 for k in case.template]
+        beyond = [k - 1 if case.mode == "full" else 0 for k in case.template]
+        around = [(0, 0)] + [(more + frame,) * 2 for more, frame in zip(beyond, self.frame)]
+        self.images = []
+        for image in case.host_images:
+            padded = np.pad(image, around)
+            self.images.append(self.room(padded.shape, padded.dtype))
+            self.images[-1][...] = cupy.asarray(padded)
+        of = cupy.cuda.runtime.getDeviceProperties(0)
+        counts = ("multiProcessorCount", "maxThreadsPerMultiProcessor", "maxThreadsPerBlock", "sharedMemPerBlock")
+        self.device = (0, *(of[count] for count in counts), of["major"], of["minor"], 1, 0)
+
+    def room(self, shape, dtype):
+        """Rows begin at multiples of 256 bytes, as those of memory that NPP gives: it is faster so."""
+        step = 256 // np.dtype(dtype).itemsize
+        return self.cupy.empty((*shape[:-1], -(-shape[-1] // step) * step), dtype)[..., : shape[-1]]
+
+    def context(self):
+        return NppContext(self.cupy.cuda.get_current_stream().ptr, *self.device)
+
+    def address(self, array):
+        return ctypes.c_void_p(array.data.ptr)
+
+    def outs(self):
+        shape = [side + 2 * frame for side, frame in zip(self.case.out, self.frame)]
+        return [self.room((1, *shape), np.float32) for _ in self.images]
+
+    def done(self, status):
+        if status != 0:
+            raise ValueError(f"status {status}")
+
+    def filter(self):
+        """A convolution with the turned template."""
+        outs, run = self.outs(), self.npp.filters.nppiFilter_32f_C1R_Ctx
+        taps = self.put(turned(self.case))[0]
+        down, across = self.case.template
+        shown = (slice(None), *(slice(frame, -frame) for frame in self.frame))
+
+        def call(number):
+            image, out = self.images[number], outs[number]
+            source, to = (self.address(image), image.strides[1]), (self.address(out), out.strides[1])
+            size, anchor = NppPair(*out.shape[:0:-1]), NppPair(across - 1, down - 1)
+            self.done(run(*source, *to, size, self.address(taps), NppPair(across, down), anchor, self.context()))
+            return out[shown]
+
+        return call
+
+    def coefficients(self, advanced):
+        case, cupy, outs = self.case, self.cupy, self.outs()
+        kind = "32f" if case.dtype == "f32" else "8u32f"
+        taps = cupy.asarray(case.host_templates[0])
+        _, height, width = self.images[0].shape
+        size, sides, bytes_ = NppPair(width, height), NppPair(*case.template[::-1]), ctypes.c_size_t(0)
+        asked = getattr(self.npp.statistics, f"nppiValidNormLevelGetBufferHostSize_{kind}_C1R_Ctx")
+        self.done(asked(size, ctypes.byref(bytes_), self.context()))
+        rooms = [cupy.empty(bytes_.value + 4096, cupy.uint8)]
+        if advanced:
+            asked = self.npp.statistics.nppiCrossCorrValid_NormLevel_GetAdvancedScratchBufferSize
+            self.done(asked(size, sides, 4, 1, ctypes.byref(bytes_)))
+            rooms.append(cupy.empty(bytes_.value + 4096, cupy.uint8))
+        name = "Advanced" if advanced else ""
+        run = getattr(self.npp.statistics, f"nppiCrossCorrValid_NormLevel{name}_{kind}_C1R_Ctx")
+
+        def call(number):
+            image, out = self.images[number], outs[number]
+            source, to = (self.address(image), image.strides[1], size), (self.address(out), out.strides[1])
+            template = (self.address(taps), taps.strides[0], sides)
+            self.done(run(*source, *template, *to, *map(self.address, rooms), self.context()))
+            return out
+
+        return call
+
+    def makers(self):
+        case = self.case
+        if case.axes != 2 or case.images > 1 or case.templates > 1 or case.taps > 100**2:
+            return
+        if case.op == "corr" and case.dtype == "f32":
+            yield "NPP Filter", "NPP", self.filter
+        if case.op == "zncc":
+            for advanced in (False, True):
+                name = f"NPP CrossCorrValid_NormLevel{'Advanced' if advanced else ''}"
+                yield name, "NPP", lambda advanced=advanced: self.coefficients(advanced)
+
+
 def judged(case, library, call, spots):
     """The largest error at the spots: of a correlation relative to the largest value there."""
     places, answers = spots
@@ -439,7 +578,7 @@ def judged(case, library, call, spots):
     return float(error)
 
 
-def bench(spec, torch, cupy, check):
+def bench(spec, torch, cupy, npp, check):
     case = Case(spec)
     case.host_images = [case.made(case.images, case.image)]
     case.host_images += case.host_images * (0 if check else case.copies - 1)
@@ -450,6 +589,8 @@ def bench(spec, torch, cupy, check):
         libraries.append(lambda: Torch(case, torch, "cuda" if gpu else "cpu"))
     if cupy is not None:
         libraries.append(lambda: Cupy(case, cupy))
+    if npp is not None:
+        libraries.append(lambda: Npp(case, cupy, npp))
     for make_library in libraries:
         library = make_library()
         best = {}
@@ -486,11 +627,13 @@ def freed(torch, cupy):
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-def about(torch, cupy):
+def about(torch, cupy, npp):
     """The machine's line: versions, and what a copy on the device reaches."""
     line = {"python": sys.version.split()[0], "numpy": np.__version__}
     if cupy is not None:
         line |= {"cupy": cupy.__version__, "runtime": cupy.cuda.runtime.runtimeGetVersion()}
+    if npp is not None:
+        line["npp"] = npp.number()
     if torch is not None:
         line["torch"] = torch.__version__
         if torch.cuda.is_available():
@@ -522,6 +665,17 @@ def working(cupy):
         return None
 
 
+def found(cupy):
+    """NPP, whose images are arrays of CuPy."""
+    try:
+        if cupy is None:
+            raise RuntimeError("it is asked with arrays of CuPy, which is missing")
+        return NppLibraries()
+    except Exception as error:
+        tell(missing="npp", reason=f"{type(error).__name__}: {error}".splitlines()[0][:200])
+        return None
+
+
 def main():
     words = sys.argv[1:]
     check = "--check" in words
@@ -534,10 +688,11 @@ def main():
             tell(missing="torch", reason="it has no GPU")
     if cupy is not None:
         cupy = working(cupy)
-    about(torch, cupy)
+    npp = found(cupy)
+    about(torch, cupy, npp)
     for spec in specs or map(str.strip, sys.stdin):
         try:
-            bench(spec, torch, cupy, check)
+            bench(spec, torch, cupy, npp, check)
         except Exception as error:  # the next spec may be fine
             tell(spec=spec, peer="all", failed=f"{type(error).__name__}: {error}".splitlines()[0][:300])
         tell(done=spec)

@@ -252,6 +252,7 @@ fn direct(dtype: DType, sides: Vec<usize>) -> Kernel {
     let rows = match (dtype, &sides[..]) {
         (DType::F32, [depth, _, _]) if *depth <= 4 => 2,
         (DType::F32, [_, _, _]) => 4,
+        (DType::F32, [height, _]) if *height <= 7 => 4,
         _ => 8,
     };
     Kernel { op: Op::Corr, dtype, sides, block: [rows, columns], patch }
@@ -438,7 +439,7 @@ mod tests {
 
     #[test]
     fn small_templates_are_unrolled_whole_and_large_ones_by_rows() {
-        assert_eq!(kernel("corr_f32_7x7_b32x8").unrolled_rows(), Some(7));
+        assert_eq!(kernel("corr_f32_7x7_b32x4").unrolled_rows(), Some(7));
         assert_eq!(kernel("corr_f32_11x11_b32x8").unrolled_rows(), Some(2));
         assert_eq!(kernel("corr_f32_16x16_b16x8").unrolled_rows(), Some(2));
         assert_eq!(kernel("corr_f32_32x32_b16x8").unrolled_rows(), Some(1));

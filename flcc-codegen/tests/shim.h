@@ -163,6 +163,15 @@ static void run_block(Index3 block, bool reversed) {
 
 static inline void __syncthreads() { fibres::meet_block(); }
 static inline void __threadfence() {}
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+// A device traps where the address is no multiple of the size.
+template <class T>
+static inline T __ldg(const T* from) {
+  if ((size_t)from % alignof(T) != 0) std::abort();
+  return *from;
+}
 static inline void __syncwarp() { fibres::meet_warp(); }
 static inline int __syncthreads_or(int value) {
   const unsigned vote = fibres::all[fibres::current].votes++;

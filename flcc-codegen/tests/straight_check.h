@@ -12,6 +12,7 @@ struct Picture {
   double special;     // one sample, if it is not 0
   bool extraordinary;
   int before;         // columns of the first blocks before the first output
+  int last = 0;       // where the special sample lies in its row, from the end; 0: in the middle
 };
 
 static void check(const Case& c, const Picture& p) {
@@ -19,7 +20,7 @@ static void check(const Case& c, const Picture& p) {
   for (int axis = 0; axis < 3; axis++) im.lengths[axis] = p.lengths[axis];
   // Rows that begin at a multiple of a piece are read in pieces.
   im.stride[2] = p.step;
-  im.stride[1] = p.before > 0 ? round_up(p.lengths[2], 4) : p.lengths[2] * p.step + 3;
+  im.stride[1] = p.before > 0 ? round_up(p.lengths[2], 4) : p.lengths[2] * p.step + 2;
   im.stride[0] = im.stride[1] * (p.lengths[1] + 1);
   im.image_stride = im.stride[0] * p.lengths[0] + 5;
   im.channels = 1, im.fill = 2.5;
@@ -34,7 +35,8 @@ static void check(const Case& c, const Picture& p) {
       for (int y = 0; y < p.lengths[1]; y++)
         for (int x = 0; x < p.lengths[2]; x++) at(number, z, y, x) = random_pixel() * (Pixel)p.amplitude;
   if (p.special != 0)
-    at(c.tiles - 1, p.lengths[0] / 2, p.lengths[1] / 2, p.lengths[2] / 2) = (Pixel)p.special;
+    at(c.tiles - 1, p.lengths[0] / 2, p.lengths[1] / 2, p.last > 0 ? p.lengths[2] - p.last : p.lengths[2] / 2) =
+        (Pixel)p.special;
 
   Field f(c);
   for (int number = 0; number < c.tiles; number++)
@@ -101,6 +103,10 @@ int main() {
     other.amplitude = amplitude, other.special = special, other.extraordinary = extraordinary;
     check(full, other);
   }
+  // The last sample that the only block meets in a row, read in whole pieces.
+  other = {{DEPTH, TILE_H + HEIGHT - 1, straight::COLUMNS}, {0, 0, 4}, 1, 1, 1.01 * reach, true, 4,
+      straight::COLUMNS - TILE_W - WIDTH + 2};
+  check({{DEPTH, HEIGHT, WIDTH}, {1, TILE_H, TILE_W - 4}, 1, 0}, other);
   // A block of nothing but faint samples; beside the fill value they are not alone.
   other = plain;
   other.amplitude = 1e-3 / reach, other.extraordinary = true;

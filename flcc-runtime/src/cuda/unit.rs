@@ -33,7 +33,7 @@ use crate::cuda::reduction;
 use crate::cuda::rooms::{Capacity, Makes, Room};
 use crate::cuda::slot::{Images, Slot};
 use crate::problem::template::{self, Checked, Weights};
-use crate::run::device_image::{DeviceImage, DevicePairs, DeviceResults, Enqueued, Extraordinary};
+use crate::run::device_image::{DeviceImage, DeviceImages, DevicePairs, DeviceResults, Enqueued, Extraordinary};
 use crate::run::execute::{Copies, DeviceTime, Statistics};
 use crate::run::tiling::Tiling;
 use crate::run::words;
@@ -259,20 +259,27 @@ impl Unit {
         let theirs = slot.stream.borrowed(run.stream);
         slot.lent = true;
         let own = std::mem::replace(&mut slot.stream, theirs);
-        let put = self.put(slot, bound, run);
+        let put = self.put(slot, bound, run.images, run.out, run.extraordinary);
         slot.stream = own;
         put
     }
 
     /// Puts a run into the stream that a slot has now.
-    fn put(&self, slot: &mut Slot, bound: &DeviceTemplates, run: Enqueued<'_>) -> Result<(), Fault> {
+    fn put(
+        &self,
+        slot: &mut Slot,
+        bound: &DeviceTemplates,
+        images: &DeviceImages<'_>,
+        out: &DeviceResults<'_>,
+        extraordinary: Extraordinary,
+    ) -> Result<(), Fault> {
         self.decisions.method.follow(&slot.stream, &*slot.open)?;
-        let (at, bytes) = run.out.room();
+        let (at, bytes) = out.room();
         let results = Address { at, bytes };
-        let view = ImageView { image_stride: run.images.apart() as i64, ..self.view_of(run.images.first()) };
-        let at = Address { at: run.images.first().begin(), bytes: usize::MAX };
-        let source = Images { at, view, bytes: 0, count: run.images.count() };
-        if bound.goes_straight() && run.extraordinary == Extraordinary::Told {
+        let view = ImageView { image_stride: images.apart() as i64, ..self.view_of(images.first()) };
+        let at = Address { at: images.first().begin(), bytes: usize::MAX };
+        let source = Images { at, view, bytes: 0, count: images.count() };
+        if bound.goes_straight() && extraordinary == Extraordinary::Told {
             slot.target = Some(results);
             return self.go_straight(slot, bound, &source);
         }
@@ -612,8 +619,8 @@ impl Unit {
 
     /// The device's time for `runs` runs of images that lie on it, one after the other, in turn with their results.
     ///
-    /// The stream clears memory until all runs stand in its queue, so the host's part of a launch is in no time, and
-    /// none of what earlier runs left is in the device's caches.
+    /// They are launched as one graph, as a queue's runs can be ([`Unit::enqueue`]), so the host's part of a launch is
+    /// in no time, behind a stream that cleared memory: none of what earlier runs left is in the device's caches.
     ///
     /// # Errors
     /// The device's; an image whose samples the kernel from image to result does not serve, which takes the host's word
@@ -626,18 +633,30 @@ impl Unit {
         outs: &[DeviceResults<'_>],
         runs: usize,
     ) -> Result<DeviceTime, Fault> {
-        let mut filler = Buffer::new(&slot.stream, FILLER_BYTES)?;
-        let time = self.time(slot, &mut filler, runs, never, |slot| {
-            let pairs = images.iter().zip(outs).cycle();
-            pairs.take(runs).try_for_each(|(image, out)| {
-                self.submit_resident(slot, bound, image, Some(out), &mut |_| true).map(|_| ())
-            })
-        })?;
-        if self.look_again(slot, bound)? {
+        let stream = slot.stream.clone();
+        let mut filler = Buffer::new(&stream, FILLER_BYTES)?;
+        for (image, out) in images.iter().zip(outs) {
+            stream.follow(image, Some(out))?;
+        }
+        slot.unserved(true);
+        let all: Vec<DeviceImages<'_>> = images.iter().map(|image| DeviceImages::from(*image)).collect();
+        let mut put = |runs: usize| {
+            let mut pairs = all.iter().zip(outs).cycle().take(runs);
+            let extraordinary = Extraordinary::Told;
+            pairs.try_for_each(|(images, out)| self.put(slot, bound, images, out, extraordinary))
+        };
+        put(1)?;
+        let graph = stream.record(|| put(runs))?;
+        graph.launch()?;
+        (0..2).try_for_each(|_| filler.clear(&stream, filler.bytes()))?;
+        let from = stream.mark()?;
+        graph.launch()?;
+        let each = from.until(&stream.mark()?)?.div_f64(runs as f64);
+        slot.target = None;
+        if slot.unserved(false) {
             return Err(decided_between());
         }
-        self.statistics(slot, self.spec.templates())?;
-        Ok(time)
+        Ok(DeviceTime { each, queued: true })
     }
 
     /// The device's time for `runs` runs of images that lie on it with a template of their own each.

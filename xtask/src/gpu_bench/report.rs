@@ -98,7 +98,7 @@ fn by_table<'r, 'a>(rows: &'r [Row<'a>]) -> impl Iterator<Item = &'r [Row<'a>]> 
 /// The card, and what was measured beside it.
 pub fn about(record: &Value) -> String {
     let versions = ["flcc", "driver"].into_iter().filter_map(|key| record[key].as_str().map(str::to_string));
-    let peers = ["torch", "cupy"].into_iter().filter_map(|key| {
+    let peers = ["torch", "cupy", "npp"].into_iter().filter_map(|key| {
         let version = record["about"][key].as_str()?;
         Some(format!("{key} {version}"))
     });

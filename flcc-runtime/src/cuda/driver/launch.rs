@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, result, sys,
+    CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg,
+    result, sys,
 };
 use cudarc::nvrtc::Ptx;
 
@@ -265,6 +266,20 @@ impl Stream {
         Ok(())
     }
 
+    /// What `work` puts in, which does not run, as a graph that runs as often as it is launched into this stream. The
+    /// memory that it names is to be there whenever it runs.
+    ///
+    /// # Errors
+    /// What `work` says; the driver's; nothing was put in.
+    pub(crate) fn record(&self, work: impl FnOnce() -> Result<(), Fault>) -> Result<Graph, Fault> {
+        self.0.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
+        let put = work();
+        // Whatever became of it, the stream records no longer.
+        let graph = self.0.end_capture(sys::CUgraphInstantiate_flags(0));
+        put?;
+        graph?.map(Graph).ok_or_else(|| Fault::new("a graph", "nothing was put into it"))
+    }
+
     /// A mark behind all that was put in until now, which keeps the time when the device comes to it.
     ///
     /// # Errors
@@ -279,6 +294,19 @@ impl Stream {
 
     pub(crate) fn bind(&self) -> Result<(), Fault> {
         Ok(self.0.context().bind_to_thread()?)
+    }
+}
+
+/// Work that was recorded.
+pub(crate) struct Graph(CudaGraph);
+
+impl Graph {
+    /// Puts all of it into the stream that recorded it.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn launch(&self) -> Result<(), Fault> {
+        Ok(self.0.launch()?)
     }
 }
 
