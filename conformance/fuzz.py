@@ -2612,7 +2612,7 @@ def main():
         )
     if not os.path.exists(a.flcc):
         raise SystemExit(f"fuzz.py: expected the program at {a.flcc} (cargo build --release --bin flcc), got nothing")
-    PRODUCTS[0] = a.products
+    PRODUCTS[0] = max(a.products, 1.0)
     if a.seed is None:
         a.seed = int.from_bytes(os.urandom(4), "little")
     a.batch = a.batch or (256 if a.platform == "cuda" else 64)

@@ -480,10 +480,16 @@ class NppLibraries:
 class Npp(Cupy):
     """Its functions have no results beyond an image. Zeros were laid around each before, which is not counted."""
 
+    @staticmethod
+    def serves(case):
+        """Images of one template, whose sums it adds up one by one."""
+        one = case.axes == 2 and case.images == 1 and case.templates == 1
+        return one and (case.op == "zncc" or case.dtype == "f32") and case.products <= MOST_PRODUCTS / 20
+
     def __init__(self, case, cupy, npp):
         self.case, self.cupy, self.npp = case, cupy, npp
         # A filter of 3x3 or 5x5 is wrong at the edge of what it is asked for: it is asked for more.
-        self.frame = [k // 2 if case.op == "corr" else 0 for k in case.template]
+        self.frame = [k // 2 if case.op == "corr" and case.template in ((3, 3), (5, 5)) else 0 for k in case.template]
         beyond = [k - 1 if case.mode == "full" else 0 for k in case.template]
         around = [(0, 0)] + [(more + frame,) * 2 for more, frame in zip(beyond, self.frame)]
         self.images = []
@@ -519,7 +525,7 @@ class Npp(Cupy):
         outs, run = self.outs(), self.npp.filters.nppiFilter_32f_C1R_Ctx
         taps = self.put(turned(self.case))[0]
         down, across = self.case.template
-        shown = (slice(None), *(slice(frame, -frame) for frame in self.frame))
+        shown = (slice(None), *(slice(frame, frame + side) for frame, side in zip(self.frame, self.case.out)))
 
         def call(number):
             image, out = self.images[number], outs[number]
@@ -557,11 +563,9 @@ class Npp(Cupy):
 
     def makers(self):
         case = self.case
-        if case.axes != 2 or case.images > 1 or case.templates > 1 or case.taps > 100**2:
-            return
-        if case.op == "corr" and case.dtype == "f32":
+        if case.op == "corr":
             yield "NPP Filter", "NPP", self.filter
-        if case.op == "zncc":
+        else:
             for advanced in (False, True):
                 name = f"NPP CrossCorrValid_NormLevel{'Advanced' if advanced else ''}"
                 yield name, "NPP", lambda advanced=advanced: self.coefficients(advanced)
@@ -589,7 +593,7 @@ def bench(spec, torch, cupy, npp, check):
         libraries.append(lambda: Torch(case, torch, "cuda" if gpu else "cpu"))
     if cupy is not None:
         libraries.append(lambda: Cupy(case, cupy))
-    if npp is not None:
+    if npp is not None and Npp.serves(case):
         libraries.append(lambda: Npp(case, cupy, npp))
     for make_library in libraries:
         library = make_library()

@@ -378,9 +378,9 @@ pub enum Command {
     /// templates lie on the first GPU, in copies that take turns, so that each run finds its caches cold; results of
     /// all copies are the same bits, and those are checked. Three more columns, and fields kernel_median_ns,
     /// kernel_min_ns and kernel_max_ns, are what the GPU takes for the kernels of a run, between two events around a
-    /// batch of runs: of so many batches (kernel_batches) of so many runs (kernel_runs). kernel_gflops is by the median
-    /// of these; buffers is the number of copies; queued says that all runs stood in the GPU's queue when a batch
-    /// began, so that it never waited for the host.
+    /// batch of runs, which are a CUDA graph but for pairs: of so many batches (kernel_batches) of so many runs
+    /// (kernel_runs). kernel_gflops is by the median of these; buffers is the number of copies; queued says that all
+    /// runs stood in the GPU's queue when a batch began, so that it never waited for the host.
     #[command(after_help = BELOW_BENCH)]
     Bench(Bench),
     /// Fit the costs that plans are estimated by to times on this machine

@@ -26,6 +26,7 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        sides: &{:?},", kernel.sides).unwrap();
         writeln!(text, "        tile: {:?},", kernel.tile()).unwrap();
         writeln!(text, "        block: {:?},", kernel.block).unwrap();
+        writeln!(text, "        warps: {},", kernel.warps()).unwrap();
         writeln!(text, "        taps_stride: {:?},", kernel.taps_stride()).unwrap();
         writeln!(text, "        shared: {},", kernel.shared()).unwrap();
         let (run, rows, planes) =

@@ -224,7 +224,7 @@ kernels! {
     corr_f32_2_b128x1
     corr_f32_33_b128x1
     corr_f32_64_b128x1
-    corr_f32_2x2_b32x4
+    corr_f32_2x2_b32x8
     corr_f32_11x11_b32x8
     corr_f32_17x17_b16x8
     corr_f32_32x32_b16x8
@@ -284,7 +284,7 @@ kernels! {
     zncc_f32_2_b128x1
     zncc_f32_33_b128x1
     zncc_f32_64_b128x1
-    zncc_f32_2x2_b32x4
+    zncc_f32_2x2_b32x8
     zncc_f32_11x11_b32x8
     zncc_f32_17x17_b16x8
     zncc_f32_32x32_b16x8
@@ -330,8 +330,9 @@ fn straight(name: &str, boundary: usize, change: impl Fn(String) -> String, case
     let stride = kernel.taps_stride().unwrap_or(0);
     let program = format!(
         "#include \"shim.h\"\n#define FLCC_REAL {real}\n#define FLCC_PIXEL {real}\n#define FLCC_OUT {real}\n\
-         #define FLCC_BOUNDARY {boundary}\n#define KERNEL {name}\n#define TAPS_STRIDE {stride}\n{source}{}\
-         #include \"straight_check.h\"\n",
+         #define FLCC_BOUNDARY {boundary}\n#define FLCC_WARPS {}\n#define KERNEL {name}\n\
+         #define TAPS_STRIDE {stride}\n{source}{}#include \"straight_check.h\"\n",
+        kernel.warps(),
         change(text_of("straight.cu").to_owned())
     );
     let folder = format!("{name}-straight-{boundary}-{case}");
@@ -344,9 +345,9 @@ fn from_image_to_result_in_one_kernel() {
         for (name, boundary) in [
             ("corr_f32_2_b128x1", 3),
             ("corr_f32_64_b128x1", 0),
-            ("corr_f32_3x3_b32x4", 0),
-            ("corr_f32_3x3_b32x4", 4),
-            ("corr_f32_7x7_b32x4", 1),
+            ("corr_f32_3x3_b32x8", 0),
+            ("corr_f32_3x3_b32x8", 4),
+            ("corr_f32_7x7_b32x8", 1),
             ("corr_f32_2x2x2_b32x2", 2),
             ("corr_f32_8x8_b32x8", 4),
             ("corr_f32_11x11_b32x8", 5),
@@ -398,6 +399,7 @@ fn a_wrong_way_from_the_image_is_found() {
                 " && x >= 0 &&\n                      x + COLUMNS <= im.lengths[2];\n  // A lane",
                 " && x >= 0;\n  // A lane",
             ),
+            ("step", "if (inside && im.stride[2] == 1 &&", "if (inside &&"),
             ("whole", " && im.stride[1] % PIECE == 0 && (size_t)from", " && (size_t)from"),
             ("left", "if (y >= left) break;", ""),
             ("before", "if (x0 + x >= 0 && x0 + x <", "if (x0 + x <"),
@@ -496,8 +498,8 @@ fn scores_of_listed_sizes_are_right_where_f64_is_slow() {
         for name in [
             "zncc_f32_2_b128x1",
             "zncc_f32_64_b128x1",
-            "zncc_f32_2x2_b32x4",
-            "zncc_f32_3x3_b32x4",
+            "zncc_f32_2x2_b32x8",
+            "zncc_f32_3x3_b32x8",
             "zncc_f32_11x11_b32x8",
             "zncc_f32_32x32_b16x8",
             "zncc_f32_2x2x2_b32x2",
@@ -512,9 +514,9 @@ fn scores_of_listed_sizes_are_right_where_f64_is_slow() {
         for (name, case, from, to) in [
             ("zncc_f32_11x11_b32x8", "low", "__fadd_rn(sum.low, __fadd_rn(a.low, b.low))", "sum.low"),
             ("zncc_f32_11x11_b32x8", "square", "__fmaf_rn(value, value, -high)", "0"),
-            ("zncc_f32_2x2_b32x4", "large", "limited(centre(pixel, offset), LARGE)", "centre(pixel, offset)"),
-            ("zncc_f32_2x2_b32x4", "faint", "square == 0 && !faint", "square == 0"),
-            ("zncc_f32_2x2_b32x4", "low-of", "low(threshold(k.doubt[0]))", "low(0)"),
+            ("zncc_f32_2x2_b32x8", "large", "limited(centre(pixel, offset), LARGE)", "centre(pixel, offset)"),
+            ("zncc_f32_2x2_b32x8", "faint", "square == 0 && !faint", "square == 0"),
+            ("zncc_f32_2x2_b32x8", "low-of", "low(threshold(k.doubt[0]))", "low(0)"),
         ] {
             let (kernel, source) = kernel(name);
             let output = run(&kernel, &broken(&source, from, to), &format!("{SLOW}-{case}"));
@@ -839,8 +841,8 @@ fn close_scores_on_tensor_cores_are_made_by_the_rule() {
 
 #[test]
 fn a_missing_barrier_is_found() {
-    check_broken("corr_f32_2x2_b32x4", "load", "INPUT_PIECES);\n  __syncthreads();", "INPUT_PIECES);");
-    check_broken("corr_f32_2x2_b32x4", "stage", "__syncthreads();  // what lies there", "// what lies there");
+    check_broken("corr_f32_2x2_b32x8", "load", "INPUT_PIECES);\n  __syncthreads();", "INPUT_PIECES);");
+    check_broken("corr_f32_2x2_b32x8", "stage", "__syncthreads();  // what lies there", "// what lies there");
     check_broken("corr_f32_2x2x2_b32x2", "plane", "__syncthreads();  // the last plane", "// the last plane");
     check_broken("corr_f32_any_b32x8", "chunk", "__syncthreads();  // the last chunk", "// the last chunk");
 }
@@ -858,7 +860,7 @@ fn integers_of_16_bits_are_exact_in_f64() {
 
 #[test]
 fn a_wrong_score_is_found() {
-    let name = "zncc_f32_2x2_b32x4";
+    let name = "zncc_f32_2x2_b32x8";
     check_broken(name, "load", "    __syncthreads();\n    const auto add_sums", "    const auto add_sums");
     check_broken(name, "stage", "__syncthreads();  // the samples", "// the samples");
     check_broken(name, "window", "i < j + LENGTH) to[j]", "i < j + 1) to[j]");
@@ -871,7 +873,7 @@ fn a_wrong_score_is_found() {
     check_broken(name, "large", " && square < MOST", "");
     check_broken(name, "nan", "if (square != square)", "if (false)");
     check_broken(name, "offset", "below == count / 2", "below == count / 3");
-    check_broken("zncc_f32_3x3_b32x4", "fill", "(fill_of(im) - median)", "(fill_of(im))");
+    check_broken("zncc_f32_3x3_b32x8", "fill", "(fill_of(im) - median)", "(fill_of(im))");
     check_broken(name, "keep", "x < wanted.from[1] || ", "");
     check_broken(name, "image", "image += tile.image * im.image_stride;", "");
     check_broken("zncc_f32_2_b128x1", "clamp", "return score < -1 ? -1 : score > 1 ? 1 : score;", "return score;");
@@ -919,7 +921,7 @@ fn scores_in_f64_add_up_as_they_are_said_to() {
 
 #[test]
 fn a_read_beyond_the_samples_is_found() {
-    check_broken("corr_f32_2x2_b32x4", "rows", "INPUT_H = TILE_H + 2 - 1;", "INPUT_H = TILE_H + 2;");
+    check_broken("corr_f32_2x2_b32x8", "rows", "INPUT_H = TILE_H + 2 - 1;", "INPUT_H = TILE_H + 2;");
     check_broken("corr_f64_any_b16x8", "columns", "(columns - 1 + PIECE - 1)", "(columns + 7 + PIECE - 1)");
     check_broken(
         "corr_f32_2_b128x1",
@@ -938,7 +940,7 @@ fn a_store_outside_is_found() {
 #[test]
 fn another_order_of_adding_is_found() {
     let (from, to) = ("add_taps(acc[0], window, taps[r + 0], 2);", "");
-    check_broken("corr_f32_2x2_b32x4", "missing", from, to);
+    check_broken("corr_f32_2x2_b32x8", "missing", from, to);
     check_broken(
         "sad_f64_any_b16x8",
         "order",

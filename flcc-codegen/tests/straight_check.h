@@ -20,7 +20,7 @@ static void check(const Case& c, const Picture& p) {
   for (int axis = 0; axis < 3; axis++) im.lengths[axis] = p.lengths[axis];
   // Rows that begin at a multiple of a piece are read in pieces.
   im.stride[2] = p.step;
-  im.stride[1] = p.before > 0 ? round_up(p.lengths[2], 4) : p.lengths[2] * p.step + 2;
+  im.stride[1] = p.before > 0 ? round_up(p.lengths[2] * p.step, 4) : p.lengths[2] * p.step + 2;
   im.stride[0] = im.stride[1] * (p.lengths[1] + 1);
   im.image_stride = im.stride[0] * p.lengths[0] + 5;
   im.channels = 1, im.fill = 2.5;
@@ -61,7 +61,8 @@ static void check(const Case& c, const Picture& p) {
     got.assign(got.size(), (Out)NAN);
     Index3 grid = f.grid(c);
     grid.x = round_up(c.out[2] + p.before, TILE_W) / TILE_W;
-    launch(grid, block, [&] {
+    grid.y = round_up(c.out[1], straight::OWN_TILE_H) / straight::OWN_TILE_H;
+    launch(grid, {BLOCK_W, straight::OWN_ROWS, 1}, [&] {
       flcc_straight(image.data() + align, im, got.data() + guard, f.g, p.origin[0], p.origin[1],
           p.origin[2] - p.before, p.before, factor, &extraordinary);
     });
@@ -91,6 +92,8 @@ int main() {
   check(full, other);
   other = plain;
   other.before = (4 + (1 - WIDTH) % 4) % 4 + 4 * (WIDTH % 4 == 1);
+  check(full, other);
+  other.step = 3;
   check(full, other);
   other = {{1, 1, 1}, {1 - DEPTH, 1 - HEIGHT, 1 - WIDTH}, 1, 1, 0, false, 0};
   check(tiny, other);

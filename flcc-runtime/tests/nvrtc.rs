@@ -374,7 +374,7 @@ fn pipeline(part: Part, options: &[String], architecture: u32) -> Unit {
 /// A listed correlation in floats with the kernel from the image to the result.
 fn straight(entry: &Entry, boundary: usize, architecture: u32) -> Unit {
     let real = if entry.dtype == "f32" { 2 } else { 3 };
-    let options = [("PIXEL", real), ("REAL", real), ("OUT", real), ("BOUNDARY", boundary)];
+    let options = [("PIXEL", real), ("REAL", real), ("OUT", real), ("BOUNDARY", boundary), ("WARPS", entry.warps)];
     Unit {
         name: format!("straight/{}", entry.name),
         source: (entry.source() + STRAIGHT).into(),

@@ -22,6 +22,9 @@ pub struct Entry {
     pub tile: [usize; 2],
     /// Threads of one block: rows (y), columns (x).
     pub block: [usize; 2],
+    /// Warps of a block of the kernel from the image to the result, where each takes samples on its own; 0: its blocks
+    /// are `block`.
+    pub warps: usize,
     /// Elements between the rows of the template in the module's `flcc_taps`, filled up with zeros; planes follow each other without
     /// a gap. `None` where the template is an argument of the kernel.
     pub taps_stride: Option<usize>,

@@ -38,7 +38,8 @@ use crate::run::execute::{Copies, DeviceTime, Statistics};
 use crate::run::tiling::Tiling;
 use crate::run::words;
 
-/// Bytes that a stream clears while runs that are timed are put into its queue: more than any device's caches hold.
+/// Bytes that a stream clears before runs that are timed, or while these are put into its queue: more than any device's
+/// caches hold.
 const FILLER_BYTES: usize = 256 << 20;
 /// Bytes that it clears while runs of laid images are: their caches are as warm as those of a call, which copies the
 /// images just before.
@@ -651,12 +652,14 @@ impl Unit {
         (0..2).try_for_each(|_| filler.clear(&stream, filler.bytes()))?;
         let from = stream.mark()?;
         graph.launch()?;
-        let each = from.until(&stream.mark()?)?.div_f64(runs as f64);
+        let to = stream.mark()?;
+        let queued = !from.reached()?;
+        let each = from.until(&to)?.div_f64(runs as f64);
         slot.target = None;
-        if slot.unserved(false) {
-            return Err(decided_between());
+        match slot.unserved(false) {
+            true => Err(decided_between()),
+            false => Ok(DeviceTime { each, queued }),
         }
-        Ok(DeviceTime { each, queued: true })
     }
 
     /// The device's time for `runs` runs of images that lie on it with a template of their own each.

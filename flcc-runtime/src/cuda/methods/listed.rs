@@ -28,10 +28,12 @@ impl Method for Listed {
 
     fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
         let text = self.0.source();
-        Some(match around.straight {
-            true => Source { text: text + flcc_generated::STRAIGHT, options: own_options(around.options) },
-            false => Source { text, options: Vec::new() },
-        })
+        if !around.straight {
+            return Some(Source { text, options: Vec::new() });
+        }
+        let mut options = own_options(around.options);
+        options.push(format!("-DFLCC_WARPS={}", self.0.warps));
+        Some(Source { text: text + flcc_generated::STRAIGHT, options })
     }
 
     fn figures(&self, template: [usize; 3], channels: &[Vec<f64>]) -> Figures {
@@ -55,8 +57,14 @@ impl Method for Listed {
     }
 
     fn covers(&self, [depth, height, _]: [usize; 3]) -> bool {
-        depth <= MOST_BLOCKS && height.div_ceil(self.0.tile[0]) <= MOST_BLOCKS
+        depth <= MOST_BLOCKS && height.div_ceil(self.0.tile[0].min(straight_rows(self.0).1)) <= MOST_BLOCKS
     }
+}
+
+/// Rows of a block of the kernel from the image to the result: of threads, and of outputs.
+fn straight_rows(entry: &Entry) -> (usize, usize) {
+    let threads = if entry.warps > 0 { entry.warps } else { entry.block[0] };
+    (threads, entry.tile[0] / entry.block[0] * threads)
 }
 
 impl Taps for Kernels {
@@ -86,7 +94,8 @@ impl Taps for Kernels {
         let before = job.begin[2].rem_euclid(4);
         let blocks = |outputs: usize, tile: usize| outputs.div_ceil(tile) as u32;
         let Entry { tile, block, .. } = self.entry;
-        let grid = [blocks(width + before as usize, tile[1]), blocks(height, tile[0]), (job.count * depth) as u32];
+        let (threads, rows) = straight_rows(self.entry);
+        let grid = [blocks(width + before as usize, tile[1]), blocks(height, rows), (job.count * depth) as u32];
         let arguments = [
             job.samples,
             Argument::Image(job.view),
@@ -99,6 +108,6 @@ impl Taps for Kernels {
             Argument::Double(job.factor),
             job.extraordinary,
         ];
-        stream.launch(function, grid, [block[1] as u32, block[0] as u32], &arguments)
+        stream.launch(function, grid, [block[1] as u32, threads as u32], &arguments)
     }
 }

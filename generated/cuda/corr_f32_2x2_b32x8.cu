@@ -18,7 +18,7 @@ struct FlccCross {
 };
 
 constexpr int DEPTH = 1, HEIGHT = 2, WIDTH = 2;  // of the template
-constexpr int BLOCK_W = 32, BLOCK_H = 4, THREADS = BLOCK_W * BLOCK_H;
+constexpr int BLOCK_W = 32, BLOCK_H = 8, THREADS = BLOCK_W * BLOCK_H;
 constexpr int PATCH_W = 4, PATCH_H = 4;  // outputs of a thread
 constexpr int TILE_W = BLOCK_W * PATCH_W, TILE_H = BLOCK_H * PATCH_H;  // outputs of a block
 
@@ -182,7 +182,7 @@ static __device__ __forceinline__ void add_plane(
 
 #ifndef FLCC_FUSED  // else the kernel stands in the source that follows
 extern "C" __global__ void __launch_bounds__(THREADS)
-    corr_f32_2x2_b32x4(const Pixel* __restrict__ samples, Out* __restrict__ cross, const FlccCross g) {
+    corr_f32_2x2_b32x8(const Pixel* __restrict__ samples, Out* __restrict__ cross, const FlccCross g) {
   __shared__ __align__(16) unsigned char shared[SHARED_BYTES];
   Piece* tile = (Piece*)shared;
   const Piece* first = tile + threadIdx.y * PATCH_H * TILE_PITCH + threadIdx.x;
