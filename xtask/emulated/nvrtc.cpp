@@ -126,7 +126,7 @@ std::vector<std::string> names(const std::string& text, const std::string& word,
 std::string table(const std::string& source) {
   std::ostringstream text;
   text << "\n";
-  for (const std::string& space : names(source, "namespace ", "{"))
+  for (const std::string& space : names(source, "namespace ", "{;"))
     if (!space.empty()) text << "using namespace " << space << ";\n";
   text << "static const emulated::Kernel flcc_kernels[] = {\n";
   const auto kernels = names(source, "__global__", "(");
