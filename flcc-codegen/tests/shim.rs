@@ -633,7 +633,7 @@ fn wrong_large_transforms_are_found() {
     let scores = "zncc256_f32_any_b16x16";
     for (case, from, to) in [
         ("noise", "v[i] = {fmaf(by, noise, v[i].re), fmaf(by, noise, v[i].im)};", ""),
-        ("doubt", "about.ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "about.ordinary ? 0"),
+        ("doubt", "ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "ordinary ? 0"),
         ("finite", "if (FLCC_PIXEL == FLCC_F32) value = fabsf(value) <= MOST ? value : 0;", ""),
         ("last", "!= LENGTH / LINES) return;", "!= 1) return;"),
         ("image", "  image += pair.whole.image * im.image_stride;\n  const Source", "  const Source"),
@@ -703,7 +703,7 @@ fn wrong_scores_of_volumes_are_found() {
     for (case, from, to) in [
         ("noise", "value = {fmaf(by, made.at[j], value.re), fmaf(by, made.at[j], value.im)};", ""),
         ("quiet", "float of_plane = largest * lines", "float of_plane = 0 * lines"),
-        ("doubt", "about.ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "about.ordinary ? 0"),
+        ("doubt", "ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "ordinary ? 0"),
         ("step", "at_once = im.stride[2] == 1 && ", "at_once = "),
         ("offset", "v[i] = {v[i].re - first, v[i].im - second};", "v[i] = {v[i].re, v[i].im - second + 0 * first};"),
         ("image", "    image += whole.image * im.image_stride;\n    const Source", "    const Source"),
@@ -757,7 +757,7 @@ fn wrong_scores_of_planes_are_found() {
         ("group", "wait_for_group(t / GROUP, GROUP);", ""),
         ("noise", "value = {fmaf(by, made.at[j], value.re), fmaf(by, made.at[j], value.im)};", ""),
         ("quiet", "float of_plane = largest * lines", "float of_plane = 0 * lines"),
-        ("doubt", "about.ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "about.ordinary ? 0"),
+        ("doubt", "ordinary ? doubt_of(d, SAMPLES, of_samples, of_cross)", "ordinary ? 0"),
         ("image", "    image += whole.image * im.image_stride;\n    const Source", "    const Source"),
         ("second", "if (++place.x == (int)across) place.x = 0, place.y++;", "place.x++;"),
         ("remove", "else sums[i].remove(value);", ""),
