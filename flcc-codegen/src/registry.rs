@@ -26,20 +26,24 @@ pub(crate) fn text(kernels: &[&Kernel]) -> String {
         writeln!(text, "        sides: &{:?},", kernel.sides).unwrap();
         writeln!(text, "        tile: {:?},", kernel.tile()).unwrap();
         writeln!(text, "        block: {:?},", kernel.block).unwrap();
-        writeln!(text, "        warps: {},", kernel.warps()).unwrap();
-        writeln!(text, "        taps_stride: {:?},", kernel.taps_stride()).unwrap();
-        writeln!(text, "        shared: {},", kernel.shared()).unwrap();
         let (run, rows, planes) =
             kernel.together().map_or((kernel.run(), 0, false), |Together { run, rows, planes }| (run, rows, planes));
-        writeln!(text, "        run: {run},").unwrap();
-        writeln!(text, "        rows: {rows},").unwrap();
-        writeln!(text, "        planes: {planes},").unwrap();
-        writeln!(
-            text,
-            "        chunk: {:?},",
-            (kernel.sides.is_empty() && kernel.op.adds_products() && !kernel.op.is_tensor()).then(|| kernel.chunk())
-        )
-        .unwrap();
+        let chunk =
+            (kernel.sides.is_empty() && kernel.op.adds_products() && !kernel.op.is_tensor()).then(|| kernel.chunk());
+        // Only what is not as in most rows.
+        let fields = [
+            ("warps", kernel.warps() != 0, kernel.warps().to_string()),
+            ("taps_stride", kernel.taps_stride().is_some(), format!("{:?}", kernel.taps_stride())),
+            ("shared", kernel.shared() != 0, kernel.shared().to_string()),
+            ("run", run != 0, run.to_string()),
+            ("rows", rows != 0, rows.to_string()),
+            ("planes", planes, planes.to_string()),
+            ("chunk", chunk.is_some(), format!("{chunk:?}")),
+        ];
+        for (name, _, value) in fields.iter().filter(|(_, told, _)| *told) {
+            writeln!(text, "        {name}: {value},").unwrap();
+        }
+        writeln!(text, "        ..Entry::PLAIN").unwrap();
         writeln!(text, "    }},").unwrap();
     }
     text.push_str("];\n");

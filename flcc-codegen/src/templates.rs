@@ -16,7 +16,7 @@ macro_rules! template {
 }
 
 /// Every template there is.
-pub const TEMPLATES: [Template; 59] = [
+pub const TEMPLATES: [Template; 60] = [
     template!("kernel.cu.tera"),
     template!("generic.cu.tera"),
     template!("parts/words.tera"),
@@ -54,6 +54,7 @@ pub const TEMPLATES: [Template; 59] = [
     template!("pipeline/wide.tera"),
     template!("pipeline/windows.tera"),
     template!("pipeline/windows_of_planes.tera"),
+    template!("pipeline/bands.tera"),
     template!("pipeline/windows_of_volumes.tera"),
     template!("pipeline/doubt.tera"),
     template!("pipeline/offset.tera"),

@@ -130,10 +130,24 @@ static void check(const Picture& p) {
   const int side = (STRIP + 1 - p.width) / 4 * 4;
   w.part = p.part, w.across = (p.out[1] + 3 + side - 1) / side, w.tiles = transforms, w.norm = 1;
   w.share = 1.0 / taps.size();
+  // Parts of a region begin within bands.
+  w.region = TEAM > 1 ? 3 * p.part : p.part, w.regions = (p.out[0] + w.region - 1) / w.region;
+  std::vector<Sums> bands;
+#if FLCC_TEAM > 1
+  w.band = 3, w.bands = (w.region + p.height - 1) / w.band;
+  const size_t sums = (size_t)IMAGES * w.regions * w.bands * w.across * STRIP;
+  Sums poison;
+  std::memset(&poison, 0xff, sizeof poison);
+  bands.assign(sums + 1, poison);
+  launch({(unsigned)(w.regions * w.bands * w.across), 1, IMAGES}, {WINDOW_THREADS, 1, 1}, [&] {
+    flcc_bands(images.samples.data(), images.im, l, wholes.data(), w, bands.data());
+  });
+  if (std::memcmp(&bands[sums], &poison, sizeof poison) != 0) FAIL("sums were written behind the last band");
+#endif
   const int strips = w.across * ((p.out[0] + p.part - 1) / p.part);
-  launch({(unsigned)(strips + WINDOW_WARPS - 1) / WINDOW_WARPS, 1, IMAGES}, {WINDOW_THREADS, 1, 1}, [&] {
+  launch({(unsigned)(strips + TEAMS - 1) / TEAMS, 1, IMAGES}, {WINDOW_THREADS, 1, 1}, [&] {
     flcc_windows(images.samples.data(), images.im, l, wholes.data(), d, w, lows.data(), results.first(), results.r,
-        doubtful.data(), &count);
+        doubtful.data(), &count, bands.data());
   });
   std::vector<bool> listed(doubtful.size());
   for (unsigned i = 0; i < count; i++) listed[doubtful[i]] = true;
@@ -204,6 +218,9 @@ int main() {
   const int across = wide(std::min(LENGTH / 3, 200));
   check({LENGTH / 2 + 1, across, {40, 30}, {-9, 3}, {35, 60}, 1, 30, 0, amplitude, level, 0, 1});
   check({20, wide(9), {5, 3}, {-19, -8}, {24, 11}, 1, 16, 0, amplitude, level, 0, 1});
+  // Several strips of teams.
+  if (TEAM > 1)
+    check({9, wide(200), {30, 1300}, {0, 0}, {22, 1301 - wide(200)}, 1, 8, 0, amplitude, level, 0, 0.1});
   if (ALL)
     check({9, width, {2 * LENGTH, 3 * LENGTH}, {0, 0}, {2 * LENGTH - 8, 3 * LENGTH + 1 - width}, 1, 16, 0, amplitude,
         level, 0, 0});

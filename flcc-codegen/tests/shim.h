@@ -51,6 +51,7 @@ using std::fabs;
 using std::fma;
 using std::max;
 using std::min;
+using std::signbit;
 template <class T>
 static inline T rsqrt(T value) {
   return 1 / std::sqrt(value);

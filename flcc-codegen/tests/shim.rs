@@ -31,6 +31,9 @@ const WRONG: &str = "wrong";
 /// The case in which a kernel of scores by transforms gets bytes.
 const BYTES: &str = "bytes";
 
+/// What cases have in their names in which the warps of a block make windows of strips together.
+const TEAM: &str = "team";
+
 /// The case in which transforms and windows of volumes take their samples less offsets that are far apart.
 const APART: &str = "apart";
 
@@ -93,8 +96,9 @@ fn tile(kernel: &Kernel, source: &str, boundary: usize, case: &str) -> Output {
         false => "",
     };
     // What is wrong shows in few kinds of images.
-    let few = kernel.op.is_large() && case.starts_with(WRONG);
+    let few = kernel.op.is_large() && (case.starts_with(WRONG) || case.contains(TEAM) && case != TEAM);
     let large = if few { format!("{large}#define FEW\n") } else { large.into() };
+    let large = if case.contains(TEAM) { format!("{large}#define FLCC_TEAM 4\n") } else { large };
     // Each rule for samples outside with templates whose widths leave something else over eight.
     let rest = (3 * boundary + 4) % 8;
     let program = format!(
@@ -762,19 +766,43 @@ fn wrong_scores_of_planes_are_found() {
         ("second", "if (++place.x == (int)across) place.x = 0, place.y++;", "place.x++;"),
         ("remove", "else sums[i].remove(value);", ""),
         ("finite", "FROM != ANYWHERE && !(total <= MOST)", "false"),
-        ("marks", "if (!__any_sync(~0u, unknown)) return;", "return;"),
-        ("listed", "FROM == ANYWHERE && __any_sync(~0u, unknown)", "false"),
+        ("marks", "if (!any_of_team(ground.unknown)) return;", "return;"),
+        ("listed", "FROM == ANYWHERE && any_of_team(ground.unknown)", "false"),
         ("fractions", "is_whole((float)from.at(i))", "is_whole((float)from.at(i) - (float)offset)"),
         ("lost", "const float lost = (float)((Head)(d.of_energy * 1.01) * largest);", "const float lost = 0;"),
         ("tiles", "row * tiles_x + (first_x + x) / step_x", "(first_x + x) / step_x"),
         ("place", "column % OWN * APART + column / OWN", "column / OWN * APART + column % OWN"),
         ("before", "        all.remove(sums[i]);\n", ""),
-        ("wait", "      __syncwarp();\n      // 1 for what f32 rounds.", "      // 1 for what f32 rounds."),
+        ("wait", "      wait_for_team();\n      // 1 for what f32 rounds.", "      // 1 for what f32 rounds."),
         ("rows", "const unsigned wanted = y >= from_y ? asked : 0;", "const unsigned wanted = ~0u;"),
-        ("grain", "grained = !fraction && largest < EXACT;", "grained = !fraction;"),
-        ("fraction", "grained = !fraction && largest < EXACT;", "grained = largest < EXACT;"),
+        ("grain", "grained = !ground.fraction && largest < EXACT;", "grained = !ground.fraction;"),
+        ("fraction", "grained = !ground.fraction && largest < EXACT;", "grained = largest < EXACT;"),
     ] {
         check_broken(name, case, from, to);
+    }
+}
+
+/// Windows of wide templates, which blocks make with sums of bands. Their text serves templates of any width.
+#[test]
+fn teams_make_windows_with_sums_of_bands() {
+    if compiler_present() {
+        let (kernel, source) = kernel("zncc256_f32_any_b16x16");
+        let [bytes, slow] = [format!("{TEAM}-{BYTES}"), format!("{SLOW}-{TEAM}")];
+        for (boundary, case) in [(0, TEAM), (3, &slow), (1, &bytes)] {
+            let output = tile(&kernel, &source, boundary, case);
+            assert!(output.status.success(), "{boundary} {case}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+        for (case, from, to) in [
+            ("exchange", "if (lane == 31) own.of_warp", "if (lane == 30) own.of_warp"),
+            ("before", "if (warp == thread / 32) all.add(up_to);", ""),
+            ("ahead", "begun = end * w.band - ahead;", "begun = end * w.band;"),
+            ("lead", "ground.take_all<FROM>(sums, 0, band * w.band - ahead);", ""),
+            ("region", "* w.regions + region) * w.bands", "* w.regions) * w.bands"),
+            ("strip", "(number * w.across + strip) * STRIP + thread", "number * w.across * STRIP + thread"),
+        ] {
+            let output = tile(&kernel, &broken(&source, from, to), 0, &format!("{WRONG}-{TEAM}-{case}"));
+            assert!(!output.status.success(), "{case} passes");
+        }
     }
 }
 

@@ -129,6 +129,17 @@ fn slow(entry: &Entry, others: &[(&str, usize)], architecture: u32) -> Unit {
     Unit { options, ..Unit::of(entry, architecture) }
 }
 
+/// Scores by large transforms whose windows are those of wide templates, with other values for some options.
+fn teams(others: &[(&str, usize)], architecture: u32) -> Vec<Unit> {
+    let entries = kernels().iter().filter(|entry| entry.function == "flcc_rows_there");
+    let unit = |entry| {
+        let mut options: Vec<String> = others.iter().map(|(name, value)| format!("-DFLCC_{name}={value}")).collect();
+        options.push("-DFLCC_TEAM=4".into());
+        Unit { options, ..Unit::of(entry, architecture) }
+    };
+    entries.map(unit).collect()
+}
+
 /// One of them with integers of 16 bits.
 fn exact(entry: &Entry, architecture: u32) -> Unit {
     Unit { options: scores(entry, &[("PIXEL", 1), ("OUT", 2), ("INTEGERS", 1)]), ..Unit::of(entry, architecture) }
@@ -474,8 +485,13 @@ fn usual() -> Vec<Unit> {
         let others = OTHERS.iter().filter(|_| scores).flat_map(|&other| [0, 1].map(|boundary| (boundary, other)));
         units.extend(others.map(|(boundary, other)| Unit { options: options(boundary, 0), ..Unit::of(entry, other) }));
     }
+    for pixel in 0..3 {
+        units.extend([0, 3].into_iter().flat_map(|rule| teams(&[("PIXEL", pixel), ("BOUNDARY", rule)], MAIN)));
+    }
     units.extend(peaks(MAIN));
     for architecture in OTHERS {
+        units.extend(teams(&[], architecture));
+        units.extend(teams(&[("PIXEL", 0), ("SLOW_F64", 1)], architecture));
         units.extend(peaks(architecture));
         units.extend(samples().into_iter().map(|entry| Unit::of(entry, architecture)));
         units.extend(

@@ -42,6 +42,26 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What a row does not tell.
+    pub(crate) const PLAIN: Entry = Entry {
+        name: "",
+        function: "",
+        sources: &[],
+        op: "",
+        dtype: "",
+        out: "",
+        sides: &[],
+        tile: [1, 1],
+        block: [1, 1],
+        warps: 0,
+        taps_stride: None,
+        shared: 0,
+        run: 0,
+        rows: 0,
+        planes: false,
+        chunk: None,
+    };
+
     /// Its source, whole.
     pub fn source(&self) -> String {
         self.sources.concat().concat()

@@ -15,13 +15,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(10),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_10x10_b32x8",
@@ -33,13 +28,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10, 10],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(10),
-        shared: 0,
         run: 10,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_11_b128x1",
@@ -51,13 +42,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(11),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_11x11_b32x8",
@@ -69,13 +55,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11, 11],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(11),
-        shared: 0,
         run: 11,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_12_b128x1",
@@ -87,13 +69,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_12x12_b16x8",
@@ -105,13 +82,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12, 12],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
         run: 12,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_13_b128x1",
@@ -123,13 +96,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(13),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_13x13_b16x8",
@@ -141,13 +109,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13, 13],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(13),
-        shared: 0,
         run: 13,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_14_b128x1",
@@ -159,13 +123,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(14),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_14x14_b16x8",
@@ -177,13 +136,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14, 14],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(14),
-        shared: 0,
         run: 14,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_15_b128x1",
@@ -195,13 +150,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(15),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_15x15_b16x8",
@@ -213,13 +163,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15, 15],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(15),
-        shared: 0,
         run: 15,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_16_b128x1",
@@ -231,13 +177,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_16x16_b16x8",
@@ -249,13 +190,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16, 16],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
         run: 16,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_17_b128x1",
@@ -267,13 +205,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(17),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_17x17_b16x8",
@@ -285,13 +219,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17, 17],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(17),
-        shared: 0,
         run: 17,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_18_b128x1",
@@ -303,13 +234,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(18),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_18x18_b16x8",
@@ -321,13 +248,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18, 18],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(18),
-        shared: 0,
         run: 18,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_19_b128x1",
@@ -339,13 +263,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(19),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_19x19_b16x8",
@@ -357,13 +277,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19, 19],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(19),
-        shared: 0,
         run: 19,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_20_b128x1",
@@ -375,13 +292,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_20x20_b16x8",
@@ -393,13 +306,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20, 20],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
         run: 20,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_21_b128x1",
@@ -411,13 +321,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(21),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_21x21_b16x8",
@@ -429,13 +335,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21, 21],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(21),
-        shared: 0,
         run: 21,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_22_b128x1",
@@ -447,13 +350,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(22),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_22x22_b16x8",
@@ -465,13 +364,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22, 22],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(22),
-        shared: 0,
         run: 22,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_23_b128x1",
@@ -483,13 +379,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(23),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_23x23_b16x8",
@@ -501,13 +393,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23, 23],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(23),
-        shared: 0,
         run: 23,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_24_b128x1",
@@ -519,13 +408,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_24x24_b16x8",
@@ -537,13 +422,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24, 24],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
         run: 24,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_25_b128x1",
@@ -555,13 +437,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(25),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_25x25_b16x8",
@@ -573,13 +451,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25, 25],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(25),
-        shared: 0,
         run: 25,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_26_b128x1",
@@ -591,13 +466,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(26),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_26x26_b16x8",
@@ -609,13 +480,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26, 26],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(26),
-        shared: 0,
         run: 26,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_27_b128x1",
@@ -627,13 +495,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(27),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_27x27_b16x8",
@@ -645,13 +509,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27, 27],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(27),
-        shared: 0,
         run: 27,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_28_b128x1",
@@ -663,13 +524,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_28x28_b16x8",
@@ -681,13 +538,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28, 28],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
         run: 28,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_29_b128x1",
@@ -699,13 +553,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(29),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_29x29_b16x8",
@@ -717,13 +567,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29, 29],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(29),
-        shared: 0,
         run: 29,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_2_b128x1",
@@ -735,13 +582,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(2),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_2x2_b32x8",
@@ -755,11 +597,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         warps: 4,
         taps_stride: Some(2),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_2x2x2_b32x2",
@@ -773,11 +611,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [2, 32],
         warps: 2,
         taps_stride: Some(2),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_30_b128x1",
@@ -789,13 +623,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(30),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_30x30_b16x8",
@@ -807,13 +637,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30, 30],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(30),
-        shared: 0,
         run: 30,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_31_b128x1",
@@ -825,13 +652,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(31),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_31x31_b16x8",
@@ -843,13 +666,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31, 31],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(31),
-        shared: 0,
         run: 31,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_32_b128x1",
@@ -861,13 +681,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_32x32_b16x8",
@@ -879,13 +695,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32, 32],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
         run: 32,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_33_b128x1",
@@ -897,13 +710,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[33],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(33),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_34_b128x1",
@@ -915,13 +724,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[34],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(34),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_35_b128x1",
@@ -933,13 +738,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[35],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(35),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_36_b128x1",
@@ -951,13 +752,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[36],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_37_b128x1",
@@ -969,13 +766,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[37],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(37),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_38_b128x1",
@@ -987,13 +780,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[38],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(38),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_39_b128x1",
@@ -1005,13 +794,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[39],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(39),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_3_b128x1",
@@ -1023,13 +808,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(3),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_3x3_b32x8",
@@ -1043,11 +823,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         warps: 4,
         taps_stride: Some(3),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_3x3x3_b32x2",
@@ -1061,11 +837,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [2, 32],
         warps: 2,
         taps_stride: Some(3),
-        shared: 0,
         run: 3,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_40_b128x1",
@@ -1077,13 +850,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[40],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_41_b128x1",
@@ -1095,13 +864,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[41],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(41),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_42_b128x1",
@@ -1113,13 +878,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[42],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(42),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_43_b128x1",
@@ -1131,13 +892,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[43],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(43),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_44_b128x1",
@@ -1149,13 +906,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[44],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_45_b128x1",
@@ -1167,13 +920,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[45],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(45),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_46_b128x1",
@@ -1185,13 +934,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[46],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(46),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_47_b128x1",
@@ -1203,13 +948,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[47],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(47),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_48_b128x1",
@@ -1221,13 +962,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[48],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_49_b128x1",
@@ -1239,13 +976,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[49],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(49),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_4_b128x1",
@@ -1257,13 +990,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_4x4_b32x8",
@@ -1277,11 +1005,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         warps: 4,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_4x4x4_b32x2",
@@ -1295,11 +1019,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [2, 32],
         warps: 2,
         taps_stride: Some(4),
-        shared: 0,
         run: 4,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_50_b128x1",
@@ -1311,13 +1032,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[50],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(50),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_51_b128x1",
@@ -1329,13 +1046,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[51],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(51),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_52_b128x1",
@@ -1347,13 +1060,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[52],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_53_b128x1",
@@ -1365,13 +1074,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[53],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(53),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_54_b128x1",
@@ -1383,13 +1088,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[54],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(54),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_55_b128x1",
@@ -1401,13 +1102,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[55],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(55),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_56_b128x1",
@@ -1419,13 +1116,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[56],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_57_b128x1",
@@ -1437,13 +1130,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[57],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(57),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_58_b128x1",
@@ -1455,13 +1144,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[58],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(58),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_59_b128x1",
@@ -1473,13 +1158,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[59],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(59),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_5_b128x1",
@@ -1491,13 +1172,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(5),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_5x5_b32x8",
@@ -1511,11 +1187,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         warps: 4,
         taps_stride: Some(5),
-        shared: 0,
         run: 5,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_5x5x5_b32x4",
@@ -1527,13 +1200,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5, 5],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(5),
-        shared: 0,
         run: 5,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_60_b128x1",
@@ -1545,13 +1215,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[60],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_61_b128x1",
@@ -1563,13 +1229,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[61],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(61),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_62_b128x1",
@@ -1581,13 +1243,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[62],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(62),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_63_b128x1",
@@ -1599,13 +1257,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[63],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(63),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_64_b128x1",
@@ -1617,13 +1271,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[64],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_6_b128x1",
@@ -1635,13 +1285,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(6),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_6x6_b32x8",
@@ -1655,11 +1300,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         warps: 4,
         taps_stride: Some(6),
-        shared: 0,
         run: 6,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_6x6x6_b32x4",
@@ -1671,13 +1313,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6, 6],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(6),
-        shared: 0,
         run: 6,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_7_b128x1",
@@ -1689,13 +1328,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(7),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_7x7_b32x8",
@@ -1709,11 +1343,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         block: [8, 32],
         warps: 4,
         taps_stride: Some(7),
-        shared: 0,
         run: 7,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_7x7x7_b32x4",
@@ -1725,13 +1356,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7, 7],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(7),
-        shared: 0,
         run: 7,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_8_b128x1",
@@ -1743,13 +1371,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_8x8_b32x8",
@@ -1761,13 +1384,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
         run: 8,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_8x8x8_b32x4",
@@ -1779,13 +1398,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8, 8],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
         run: 8,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_9_b128x1",
@@ -1797,13 +1413,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(9),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_9x9_b32x8",
@@ -1815,13 +1426,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9, 9],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(9),
-        shared: 0,
         run: 9,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_any_b128x1",
@@ -1833,13 +1440,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([1, 256]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f32_any_b32x8",
@@ -1851,13 +1454,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([16, 16]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_10_b128x1",
@@ -1869,13 +1468,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(10),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_10x10_b16x8",
@@ -1887,13 +1481,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10, 10],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(10),
-        shared: 0,
         run: 10,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_11_b128x1",
@@ -1905,13 +1495,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(11),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_11x11_b16x8",
@@ -1923,13 +1508,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11, 11],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(11),
-        shared: 0,
         run: 11,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_12_b128x1",
@@ -1941,13 +1522,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_12x12_b16x8",
@@ -1959,13 +1535,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12, 12],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
         run: 12,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_13_b128x1",
@@ -1977,13 +1549,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(13),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_13x13_b16x8",
@@ -1995,13 +1562,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13, 13],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(13),
-        shared: 0,
         run: 13,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_14_b128x1",
@@ -2013,13 +1576,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(14),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_14x14_b16x8",
@@ -2031,13 +1589,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14, 14],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(14),
-        shared: 0,
         run: 14,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_15_b128x1",
@@ -2049,13 +1603,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(15),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_15x15_b16x8",
@@ -2067,13 +1616,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15, 15],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(15),
-        shared: 0,
         run: 15,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_16_b128x1",
@@ -2085,13 +1630,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_16x16_b16x8",
@@ -2103,13 +1643,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16, 16],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
         run: 16,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_17_b128x1",
@@ -2121,13 +1658,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(17),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_17x17_b16x8",
@@ -2139,13 +1672,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17, 17],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(17),
-        shared: 0,
         run: 17,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_18_b128x1",
@@ -2157,13 +1687,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(18),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_18x18_b16x8",
@@ -2175,13 +1701,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18, 18],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(18),
-        shared: 0,
         run: 18,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_19_b128x1",
@@ -2193,13 +1716,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(19),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_19x19_b16x8",
@@ -2211,13 +1730,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19, 19],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(19),
-        shared: 0,
         run: 19,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_20_b128x1",
@@ -2229,13 +1745,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_20x20_b16x8",
@@ -2247,13 +1759,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20, 20],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
         run: 20,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_21_b128x1",
@@ -2265,13 +1774,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(21),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_21x21_b16x8",
@@ -2283,13 +1788,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21, 21],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(21),
-        shared: 0,
         run: 21,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_22_b128x1",
@@ -2301,13 +1803,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(22),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_22x22_b16x8",
@@ -2319,13 +1817,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22, 22],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(22),
-        shared: 0,
         run: 22,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_23_b128x1",
@@ -2337,13 +1832,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(23),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_23x23_b16x8",
@@ -2355,13 +1846,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23, 23],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(23),
-        shared: 0,
         run: 23,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_24_b128x1",
@@ -2373,13 +1861,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_24x24_b16x8",
@@ -2391,13 +1875,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24, 24],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
         run: 24,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_25_b128x1",
@@ -2409,13 +1890,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(25),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_25x25_b16x8",
@@ -2427,13 +1904,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25, 25],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(25),
-        shared: 0,
         run: 25,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_26_b128x1",
@@ -2445,13 +1919,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(26),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_26x26_b16x8",
@@ -2463,13 +1933,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26, 26],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(26),
-        shared: 0,
         run: 26,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_27_b128x1",
@@ -2481,13 +1948,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(27),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_27x27_b16x8",
@@ -2499,13 +1962,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27, 27],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(27),
-        shared: 0,
         run: 27,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_28_b128x1",
@@ -2517,13 +1977,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_28x28_b16x8",
@@ -2535,13 +1991,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28, 28],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
         run: 28,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_29_b128x1",
@@ -2553,13 +2006,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(29),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_29x29_b16x8",
@@ -2571,13 +2020,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29, 29],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(29),
-        shared: 0,
         run: 29,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_2_b128x1",
@@ -2589,13 +2035,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(2),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_2x2_b16x8",
@@ -2607,13 +2048,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(2),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_2x2x2_b16x8",
@@ -2625,13 +2061,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2, 2],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(2),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_30_b128x1",
@@ -2643,13 +2074,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(30),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_30x30_b16x8",
@@ -2661,13 +2088,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30, 30],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(30),
-        shared: 0,
         run: 30,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_31_b128x1",
@@ -2679,13 +2103,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(31),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_31x31_b16x8",
@@ -2697,13 +2117,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31, 31],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(31),
-        shared: 0,
         run: 31,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_32_b128x1",
@@ -2715,13 +2132,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_32x32_b16x8",
@@ -2733,13 +2146,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32, 32],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
         run: 32,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_33_b128x1",
@@ -2751,13 +2161,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[33],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(33),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_34_b128x1",
@@ -2769,13 +2175,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[34],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(34),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_35_b128x1",
@@ -2787,13 +2189,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[35],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(35),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_36_b128x1",
@@ -2805,13 +2203,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[36],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_37_b128x1",
@@ -2823,13 +2217,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[37],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(37),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_38_b128x1",
@@ -2841,13 +2231,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[38],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(38),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_39_b128x1",
@@ -2859,13 +2245,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[39],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(39),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_3_b128x1",
@@ -2877,13 +2259,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(3),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_3x3_b16x8",
@@ -2895,13 +2272,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(3),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_3x3x3_b16x8",
@@ -2913,13 +2285,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3, 3],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(3),
-        shared: 0,
         run: 3,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_40_b128x1",
@@ -2931,13 +2299,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[40],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_41_b128x1",
@@ -2949,13 +2313,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[41],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(41),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_42_b128x1",
@@ -2967,13 +2327,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[42],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(42),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_43_b128x1",
@@ -2985,13 +2341,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[43],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(43),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_44_b128x1",
@@ -3003,13 +2355,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[44],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_45_b128x1",
@@ -3021,13 +2369,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[45],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(45),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_46_b128x1",
@@ -3039,13 +2383,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[46],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(46),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_47_b128x1",
@@ -3057,13 +2397,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[47],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(47),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_48_b128x1",
@@ -3075,13 +2411,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[48],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_49_b128x1",
@@ -3093,13 +2425,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[49],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(49),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_4_b128x1",
@@ -3111,13 +2439,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_4x4_b16x8",
@@ -3129,13 +2452,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_4x4x4_b16x8",
@@ -3147,13 +2465,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4, 4],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
         run: 4,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_50_b128x1",
@@ -3165,13 +2479,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[50],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(50),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_51_b128x1",
@@ -3183,13 +2493,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[51],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(51),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_52_b128x1",
@@ -3201,13 +2507,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[52],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_53_b128x1",
@@ -3219,13 +2521,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[53],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(53),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_54_b128x1",
@@ -3237,13 +2535,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[54],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(54),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_55_b128x1",
@@ -3255,13 +2549,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[55],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(55),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_56_b128x1",
@@ -3273,13 +2563,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[56],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_57_b128x1",
@@ -3291,13 +2577,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[57],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(57),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_58_b128x1",
@@ -3309,13 +2591,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[58],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(58),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_59_b128x1",
@@ -3327,13 +2605,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[59],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(59),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_5_b128x1",
@@ -3345,13 +2619,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(5),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_5x5_b16x8",
@@ -3363,13 +2632,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(5),
-        shared: 0,
         run: 5,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_5x5x5_b16x8",
@@ -3381,13 +2646,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5, 5],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(5),
-        shared: 0,
         run: 5,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_60_b128x1",
@@ -3399,13 +2661,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[60],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_61_b128x1",
@@ -3417,13 +2675,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[61],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(61),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_62_b128x1",
@@ -3435,13 +2689,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[62],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(62),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_63_b128x1",
@@ -3453,13 +2703,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[63],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(63),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_64_b128x1",
@@ -3471,13 +2717,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[64],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_6_b128x1",
@@ -3489,13 +2731,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(6),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_6x6_b16x8",
@@ -3507,13 +2744,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(6),
-        shared: 0,
         run: 6,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_6x6x6_b16x8",
@@ -3525,13 +2758,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6, 6],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(6),
-        shared: 0,
         run: 6,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_7_b128x1",
@@ -3543,13 +2773,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(7),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_7x7_b16x8",
@@ -3561,13 +2786,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(7),
-        shared: 0,
         run: 7,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_7x7x7_b16x8",
@@ -3579,13 +2800,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7, 7],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(7),
-        shared: 0,
         run: 7,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_8_b128x1",
@@ -3597,13 +2815,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_8x8_b16x8",
@@ -3615,13 +2828,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
         run: 8,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_8x8x8_b16x8",
@@ -3633,13 +2842,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8, 8],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
         run: 8,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_9_b128x1",
@@ -3651,13 +2857,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(9),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_9x9_b16x8",
@@ -3669,13 +2870,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9, 9],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(9),
-        shared: 0,
         run: 9,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_any_b128x1",
@@ -3687,13 +2884,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([1, 256]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_f64_any_b16x8",
@@ -3705,13 +2898,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([16, 16]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_10_b128x1",
@@ -3723,13 +2912,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_10x10_b32x8",
@@ -3741,13 +2925,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10, 10],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_11_b128x1",
@@ -3759,13 +2938,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_11x11_b32x8",
@@ -3777,13 +2951,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11, 11],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_12_b128x1",
@@ -3795,13 +2964,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_12x12_b32x8",
@@ -3813,13 +2977,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12, 12],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_13_b128x1",
@@ -3831,13 +2990,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_13x13_b32x8",
@@ -3849,13 +3003,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13, 13],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_14_b128x1",
@@ -3867,13 +3016,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_14x14_b32x8",
@@ -3885,13 +3029,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14, 14],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_15_b128x1",
@@ -3903,13 +3042,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_15x15_b32x8",
@@ -3921,13 +3055,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15, 15],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_16_b128x1",
@@ -3939,13 +3068,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_16x16_b32x8",
@@ -3957,13 +3081,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16, 16],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_17_b128x1",
@@ -3975,13 +3094,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_17x17_b32x8",
@@ -3993,13 +3107,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17, 17],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_18_b128x1",
@@ -4011,13 +3120,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_18x18_b32x8",
@@ -4029,13 +3133,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18, 18],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_19_b128x1",
@@ -4047,13 +3146,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_19x19_b32x8",
@@ -4065,13 +3159,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19, 19],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_20_b128x1",
@@ -4083,13 +3172,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_20x20_b32x8",
@@ -4101,13 +3185,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20, 20],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_21_b128x1",
@@ -4119,13 +3198,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_21x21_b32x8",
@@ -4137,13 +3211,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21, 21],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_22_b128x1",
@@ -4155,13 +3224,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_22x22_b32x8",
@@ -4173,13 +3237,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22, 22],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_23_b128x1",
@@ -4191,13 +3250,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_23x23_b32x8",
@@ -4209,13 +3263,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23, 23],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_24_b128x1",
@@ -4227,13 +3276,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_24x24_b32x8",
@@ -4245,13 +3289,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24, 24],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_25_b128x1",
@@ -4263,13 +3302,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_25x25_b32x8",
@@ -4281,13 +3315,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25, 25],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_26_b128x1",
@@ -4299,13 +3328,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_26x26_b32x8",
@@ -4317,13 +3341,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26, 26],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_27_b128x1",
@@ -4335,13 +3354,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_27x27_b32x8",
@@ -4353,13 +3367,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27, 27],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_28_b128x1",
@@ -4371,13 +3380,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_28x28_b32x8",
@@ -4389,13 +3393,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28, 28],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_29_b128x1",
@@ -4407,13 +3406,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_29x29_b32x8",
@@ -4425,13 +3419,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29, 29],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_2_b128x1",
@@ -4443,13 +3432,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_2x2_b32x8",
@@ -4461,13 +3445,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_2x2x2_b32x8",
@@ -4479,13 +3458,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2, 2],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_30_b128x1",
@@ -4497,13 +3471,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_30x30_b32x8",
@@ -4515,13 +3484,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30, 30],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_31_b128x1",
@@ -4533,13 +3497,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_31x31_b32x8",
@@ -4551,13 +3510,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31, 31],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_32_b128x1",
@@ -4569,13 +3523,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_32x32_b32x8",
@@ -4587,13 +3536,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32, 32],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_33_b128x1",
@@ -4605,13 +3549,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[33],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_34_b128x1",
@@ -4623,13 +3562,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[34],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_35_b128x1",
@@ -4641,13 +3575,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[35],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_36_b128x1",
@@ -4659,13 +3588,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[36],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_37_b128x1",
@@ -4677,13 +3601,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[37],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_38_b128x1",
@@ -4695,13 +3614,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[38],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_39_b128x1",
@@ -4713,13 +3627,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[39],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_3_b128x1",
@@ -4731,13 +3640,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_3x3_b32x8",
@@ -4749,13 +3653,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_3x3x3_b32x8",
@@ -4767,13 +3666,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3, 3],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_40_b128x1",
@@ -4785,13 +3679,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[40],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_41_b128x1",
@@ -4803,13 +3692,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[41],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_42_b128x1",
@@ -4821,13 +3705,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[42],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_43_b128x1",
@@ -4839,13 +3718,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[43],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_44_b128x1",
@@ -4857,13 +3731,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[44],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_45_b128x1",
@@ -4875,13 +3744,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[45],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_46_b128x1",
@@ -4893,13 +3757,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[46],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_47_b128x1",
@@ -4911,13 +3770,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[47],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_48_b128x1",
@@ -4929,13 +3783,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[48],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_49_b128x1",
@@ -4947,13 +3796,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[49],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_4_b128x1",
@@ -4965,13 +3809,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_4x4_b32x8",
@@ -4983,13 +3822,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_4x4x4_b32x8",
@@ -5001,13 +3835,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4, 4],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_50_b128x1",
@@ -5019,13 +3848,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[50],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_51_b128x1",
@@ -5037,13 +3861,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[51],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_52_b128x1",
@@ -5055,13 +3874,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[52],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_53_b128x1",
@@ -5073,13 +3887,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[53],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_54_b128x1",
@@ -5091,13 +3900,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[54],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_55_b128x1",
@@ -5109,13 +3913,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[55],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_56_b128x1",
@@ -5127,13 +3926,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[56],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_57_b128x1",
@@ -5145,13 +3939,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[57],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_58_b128x1",
@@ -5163,13 +3952,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[58],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_59_b128x1",
@@ -5181,13 +3965,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[59],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_5_b128x1",
@@ -5199,13 +3978,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_5x5_b32x8",
@@ -5217,13 +3991,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_5x5x5_b32x8",
@@ -5235,13 +4004,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5, 5],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_60_b128x1",
@@ -5253,13 +4017,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[60],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_61_b128x1",
@@ -5271,13 +4030,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[61],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_62_b128x1",
@@ -5289,13 +4043,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[62],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_63_b128x1",
@@ -5307,13 +4056,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[63],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_64_b128x1",
@@ -5325,13 +4069,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[64],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_6_b128x1",
@@ -5343,13 +4082,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_6x6_b32x8",
@@ -5361,13 +4095,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_6x6x6_b32x8",
@@ -5379,13 +4108,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6, 6],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_7_b128x1",
@@ -5397,13 +4121,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_7x7_b32x8",
@@ -5415,13 +4134,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_7x7x7_b32x8",
@@ -5433,13 +4147,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7, 7],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_8_b128x1",
@@ -5451,13 +4160,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_8x8_b32x8",
@@ -5469,13 +4173,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_8x8x8_b32x8",
@@ -5487,13 +4186,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8, 8],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_9_b128x1",
@@ -5505,13 +4199,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_9x9_b32x8",
@@ -5523,13 +4212,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9, 9],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
-        shared: 0,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_any_b128x1",
@@ -5541,13 +4225,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([1, 256]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "corr_u8_any_b32x8",
@@ -5559,13 +4239,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([16, 16]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "line16384_f32_any_b512x1",
@@ -5577,13 +4253,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1, 16384],
         block: [1, 512],
-        warps: 0,
-        taps_stride: None,
         shared: 131072,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "line4096_f32_any_b256x1",
@@ -5595,13 +4267,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1, 4096],
         block: [1, 256],
-        warps: 0,
-        taps_stride: None,
         shared: 32768,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "masked_f64_any_b128x1",
@@ -5613,13 +4281,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([1, 256]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "masked_f64_any_b16x8",
@@ -5631,13 +4295,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [16, 64],
         block: [8, 16],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([16, 16]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "pairs128_f32_any_b128x2",
@@ -5649,13 +4309,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [26, 128],
         block: [2, 128],
-        warps: 0,
-        taps_stride: None,
         shared: 29376,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "pairs64_f32_any_b64x2",
@@ -5667,13 +4323,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [26, 64],
         block: [2, 64],
-        warps: 0,
-        taps_stride: None,
         shared: 15552,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "sad_f64_any_b128x1",
@@ -5685,13 +4337,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([1, 256]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "sad_f64_any_b16x8",
@@ -5703,13 +4351,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
         chunk: Some([16, 16]),
+        ..Entry::PLAIN
     },
     Entry {
         name: "separable_f32_any_b64x4",
@@ -5721,13 +4365,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [64, 64],
         block: [4, 64],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "separable_f64_any_b64x4",
@@ -5739,13 +4378,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 64],
         block: [4, 64],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 8,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "tile1024_f32_any_b32x8",
@@ -5757,13 +4391,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1024, 1024],
         block: [8, 32],
-        warps: 0,
-        taps_stride: None,
         shared: 65536,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "tile128_f32_any_b16x32",
@@ -5775,13 +4405,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [128, 128],
         block: [32, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 131072,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "tile256_f32_any_b16x16",
@@ -5793,13 +4419,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [256, 256],
         block: [16, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 32768,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "tile512_f32_any_b16x16",
@@ -5811,13 +4433,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [512, 512],
         block: [16, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 65536,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "tile64_f32_any_b16x16",
@@ -5829,13 +4447,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [64, 64],
         block: [16, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 32768,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "volume32_f32_any_b32x16",
@@ -5847,13 +4461,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 32],
         block: [16, 32],
-        warps: 0,
-        taps_stride: None,
         shared: 131072,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "whole_f32_any_b256x1",
@@ -5865,13 +4475,8 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [8, 512],
         block: [1, 256],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc1024_f32_any_b32x8",
@@ -5883,13 +4488,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [1024, 1024],
         block: [8, 32],
-        warps: 0,
-        taps_stride: None,
         shared: 65536,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc128_f32_any_b16x32",
@@ -5901,13 +4502,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [128, 128],
         block: [32, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 131072,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc256_f32_any_b16x16",
@@ -5919,13 +4516,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [256, 256],
         block: [16, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 32768,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc32_f32_any_b32x16",
@@ -5937,13 +4530,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 32],
         block: [16, 32],
-        warps: 0,
-        taps_stride: None,
         shared: 131072,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc512_f32_any_b16x16",
@@ -5955,13 +4544,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [512, 512],
         block: [16, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 65536,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc64_f32_any_b16x16",
@@ -5973,13 +4558,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [64, 64],
         block: [16, 16],
-        warps: 0,
-        taps_stride: None,
         shared: 32768,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_10_b128x1",
@@ -5991,13 +4572,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(10),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_10x10_b32x8",
@@ -6009,13 +4586,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10, 10],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(10),
         shared: 22960,
         run: 10,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_11_b128x1",
@@ -6027,13 +4601,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(11),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_11x11_b32x8",
@@ -6045,13 +4615,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11, 11],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(11),
         shared: 23520,
         run: 11,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_12_b128x1",
@@ -6063,13 +4630,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_12x12_b16x8",
@@ -6081,13 +4644,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12, 12],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(12),
         shared: 24768,
         run: 12,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_13_b128x1",
@@ -6099,13 +4659,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(13),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_13x13_b16x8",
@@ -6117,13 +4673,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13, 13],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(13),
         shared: 25344,
         run: 13,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_14_b128x1",
@@ -6135,13 +4688,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(14),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_14x14_b16x8",
@@ -6153,13 +4702,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14, 14],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(14),
         shared: 25920,
         run: 14,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_15_b128x1",
@@ -6171,13 +4717,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(15),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_15x15_b16x8",
@@ -6189,13 +4731,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15, 15],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(15),
         shared: 26496,
         run: 15,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_16_b128x1",
@@ -6207,13 +4746,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_16x16_b16x8",
@@ -6225,13 +4760,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16, 16],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(16),
         shared: 27072,
         run: 16,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_17_b128x1",
@@ -6243,13 +4776,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(17),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_17x17_b16x8",
@@ -6261,13 +4791,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17, 17],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(17),
         shared: 27648,
         run: 17,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_18_b128x1",
@@ -6279,13 +4807,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(18),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_18x18_b16x8",
@@ -6297,13 +4822,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18, 18],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(18),
         shared: 29792,
         run: 18,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_19_b128x1",
@@ -6315,13 +4838,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(19),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_19x19_b16x8",
@@ -6333,13 +4853,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19, 19],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(19),
         shared: 30400,
         run: 19,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_20_b128x1",
@@ -6351,13 +4869,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_20x20_b16x8",
@@ -6369,13 +4884,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20, 20],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(20),
         shared: 31008,
         run: 20,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_21_b128x1",
@@ -6387,13 +4900,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(21),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_21x21_b16x8",
@@ -6405,13 +4915,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21, 21],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(21),
         shared: 31616,
         run: 21,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_22_b128x1",
@@ -6423,13 +4931,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(22),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_22x22_b16x8",
@@ -6441,13 +4946,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22, 22],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(22),
         shared: 32224,
         run: 22,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_23_b128x1",
@@ -6459,13 +4962,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(23),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_23x23_b16x8",
@@ -6477,13 +4977,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23, 23],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(23),
         shared: 32832,
         run: 23,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_24_b128x1",
@@ -6495,13 +4993,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_24x24_b16x8",
@@ -6513,13 +5008,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24, 24],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(24),
         shared: 33440,
         run: 24,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_25_b128x1",
@@ -6531,13 +5024,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(25),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_25x25_b16x8",
@@ -6549,13 +5039,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25, 25],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(25),
         shared: 34048,
         run: 25,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_26_b128x1",
@@ -6567,13 +5055,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(26),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_26x26_b16x8",
@@ -6585,13 +5070,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26, 26],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(26),
         shared: 36480,
         run: 26,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_27_b128x1",
@@ -6603,13 +5086,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(27),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_27x27_b16x8",
@@ -6621,13 +5101,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27, 27],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(27),
         shared: 37120,
         run: 27,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_28_b128x1",
@@ -6639,13 +5117,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_28x28_b16x8",
@@ -6657,13 +5132,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28, 28],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(28),
         shared: 37760,
         run: 28,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_29_b128x1",
@@ -6675,13 +5148,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(29),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_29x29_b16x8",
@@ -6693,13 +5163,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29, 29],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(29),
         shared: 38400,
         run: 29,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_2_b128x1",
@@ -6711,13 +5179,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(2),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_2x2_b32x8",
@@ -6729,13 +5193,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(2),
         shared: 17424,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_2x2x2_b32x2",
@@ -6747,13 +5207,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2, 2],
         tile: [8, 128],
         block: [2, 32],
-        warps: 0,
         taps_stride: Some(2),
         shared: 4752,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_30_b128x1",
@@ -6765,13 +5221,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(30),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_30x30_b16x8",
@@ -6783,13 +5236,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30, 30],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(30),
         shared: 39040,
         run: 30,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_31_b128x1",
@@ -6801,13 +5252,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(31),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_31x31_b16x8",
@@ -6819,13 +5267,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31, 31],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(31),
         shared: 39680,
         run: 31,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_32_b128x1",
@@ -6837,13 +5283,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_32x32_b16x8",
@@ -6855,13 +5298,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32, 32],
         tile: [32, 128],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(32),
         shared: 40320,
         run: 32,
         rows: 8,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_33_b128x1",
@@ -6873,13 +5314,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[33],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(33),
         shared: 4224,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_34_b128x1",
@@ -6891,13 +5329,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[34],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(34),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_35_b128x1",
@@ -6909,13 +5344,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[35],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(35),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_36_b128x1",
@@ -6927,13 +5359,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[36],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_37_b128x1",
@@ -6945,13 +5374,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[37],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(37),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_38_b128x1",
@@ -6963,13 +5389,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[38],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(38),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_39_b128x1",
@@ -6981,13 +5404,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[39],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(39),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_3_b128x1",
@@ -6999,13 +5419,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(3),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_3x3_b32x8",
@@ -7017,13 +5433,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(3),
         shared: 17952,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_3x3x3_b32x2",
@@ -7035,13 +5447,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3, 3],
         tile: [8, 128],
         block: [2, 32],
-        warps: 0,
         taps_stride: Some(3),
         shared: 5280,
         run: 3,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_40_b128x1",
@@ -7053,13 +5462,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[40],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_41_b128x1",
@@ -7071,13 +5477,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[41],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(41),
         shared: 4256,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_42_b128x1",
@@ -7089,13 +5492,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[42],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(42),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_43_b128x1",
@@ -7107,13 +5507,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[43],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(43),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_44_b128x1",
@@ -7125,13 +5522,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[44],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_45_b128x1",
@@ -7143,13 +5537,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[45],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(45),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_46_b128x1",
@@ -7161,13 +5552,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[46],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(46),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_47_b128x1",
@@ -7179,13 +5567,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[47],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(47),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_48_b128x1",
@@ -7197,13 +5582,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[48],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_49_b128x1",
@@ -7215,13 +5597,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[49],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(49),
         shared: 4288,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_4_b128x1",
@@ -7233,13 +5612,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_4x4_b32x8",
@@ -7251,13 +5626,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 18480,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_4x4x4_b32x2",
@@ -7269,13 +5640,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4, 4],
         tile: [8, 128],
         block: [2, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 5808,
         run: 4,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_50_b128x1",
@@ -7287,13 +5655,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[50],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(50),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_51_b128x1",
@@ -7305,13 +5670,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[51],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(51),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_52_b128x1",
@@ -7323,13 +5685,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[52],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_53_b128x1",
@@ -7341,13 +5700,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[53],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(53),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_54_b128x1",
@@ -7359,13 +5715,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[54],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(54),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_55_b128x1",
@@ -7377,13 +5730,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[55],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(55),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_56_b128x1",
@@ -7395,13 +5745,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[56],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_57_b128x1",
@@ -7413,13 +5760,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[57],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(57),
         shared: 4320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_58_b128x1",
@@ -7431,13 +5775,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[58],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(58),
         shared: 4352,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_59_b128x1",
@@ -7449,13 +5790,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[59],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(59),
         shared: 4352,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_5_b128x1",
@@ -7467,13 +5805,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(5),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_5x5_b32x8",
@@ -7485,13 +5819,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(5),
         shared: 19008,
         run: 5,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_5x5x5_b32x4",
@@ -7503,13 +5834,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5, 5],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(5),
         shared: 10560,
         run: 5,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_60_b128x1",
@@ -7521,13 +5850,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[60],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
         shared: 4352,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_61_b128x1",
@@ -7539,13 +5865,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[61],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(61),
         shared: 4352,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_62_b128x1",
@@ -7557,13 +5880,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[62],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(62),
         shared: 4352,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_63_b128x1",
@@ -7575,13 +5895,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[63],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(63),
         shared: 4352,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_64_b128x1",
@@ -7593,13 +5910,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[64],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
         shared: 4352,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_6_b128x1",
@@ -7611,13 +5925,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(6),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_6x6_b32x8",
@@ -7629,13 +5939,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(6),
         shared: 20128,
         run: 6,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_6x6x6_b32x4",
@@ -7647,13 +5954,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6, 6],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(6),
         shared: 11424,
         run: 6,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_7_b128x1",
@@ -7665,13 +5970,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(7),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_7x7_b32x8",
@@ -7683,13 +5984,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(7),
         shared: 20672,
         run: 7,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_7x7x7_b32x4",
@@ -7701,13 +5999,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7, 7],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(7),
         shared: 11968,
         run: 7,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_8_b128x1",
@@ -7719,13 +6015,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_8x8_b32x8",
@@ -7737,13 +6029,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 21216,
         run: 8,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_8x8x8_b32x4",
@@ -7755,13 +6044,11 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8, 8],
         tile: [16, 128],
         block: [4, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 12512,
         run: 8,
-        rows: 0,
         planes: true,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_9_b128x1",
@@ -7773,13 +6060,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(9),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f32_9x9_b32x8",
@@ -7791,13 +6074,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9, 9],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(9),
         shared: 21760,
         run: 9,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_10_b128x1",
@@ -7809,13 +6089,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(10),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_10x10_b16x8",
@@ -7827,13 +6103,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10, 10],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(10),
         shared: 24928,
         run: 10,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_11_b128x1",
@@ -7845,13 +6118,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(11),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_11x11_b16x8",
@@ -7863,13 +6132,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11, 11],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(11),
         shared: 25536,
         run: 11,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_12_b128x1",
@@ -7881,13 +6147,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_12x12_b16x8",
@@ -7899,13 +6161,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12, 12],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(12),
         shared: 26144,
         run: 12,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_13_b128x1",
@@ -7917,13 +6176,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(13),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_13x13_b16x8",
@@ -7935,13 +6190,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13, 13],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(13),
         shared: 26752,
         run: 13,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_14_b128x1",
@@ -7953,13 +6205,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(14),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_14x14_b16x8",
@@ -7971,13 +6219,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14, 14],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(14),
         shared: 28800,
         run: 14,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_15_b128x1",
@@ -7989,13 +6234,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(15),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_15x15_b16x8",
@@ -8007,13 +6248,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15, 15],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(15),
         shared: 29440,
         run: 15,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_16_b128x1",
@@ -8025,13 +6263,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_16x16_b16x8",
@@ -8043,13 +6277,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16, 16],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(16),
         shared: 30080,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_17_b128x1",
@@ -8061,13 +6292,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(17),
         shared: 8320,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_17x17_b16x8",
@@ -8079,13 +6307,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17, 17],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(17),
         shared: 30720,
         run: 17,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_18_b128x1",
@@ -8097,13 +6322,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(18),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_18x18_b16x8",
@@ -8115,13 +6337,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18, 18],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(18),
         shared: 32928,
         run: 18,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_19_b128x1",
@@ -8133,13 +6352,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(19),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_19x19_b16x8",
@@ -8151,13 +6367,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19, 19],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(19),
         shared: 33600,
         run: 19,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_20_b128x1",
@@ -8169,13 +6382,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_20x20_b16x8",
@@ -8187,13 +6397,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20, 20],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(20),
         shared: 34272,
         run: 20,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_21_b128x1",
@@ -8205,13 +6412,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(21),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_21x21_b16x8",
@@ -8223,13 +6427,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21, 21],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(21),
         shared: 34944,
         run: 21,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_22_b128x1",
@@ -8241,13 +6442,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(22),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_22x22_b16x8",
@@ -8259,13 +6457,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22, 22],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(22),
         shared: 37312,
         run: 22,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_23_b128x1",
@@ -8277,13 +6472,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(23),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_23x23_b16x8",
@@ -8295,13 +6487,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23, 23],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(23),
         shared: 38016,
         run: 23,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_24_b128x1",
@@ -8313,13 +6502,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_24x24_b16x8",
@@ -8331,13 +6517,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24, 24],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(24),
         shared: 38720,
         run: 24,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_25_b128x1",
@@ -8349,13 +6532,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(25),
         shared: 8384,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_25x25_b16x8",
@@ -8367,13 +6547,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25, 25],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(25),
         shared: 39424,
         run: 25,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_26_b128x1",
@@ -8385,13 +6562,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(26),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_26x26_b16x8",
@@ -8403,13 +6577,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26, 26],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(26),
         shared: 41952,
         run: 26,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_27_b128x1",
@@ -8421,13 +6592,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(27),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_27x27_b16x8",
@@ -8439,13 +6607,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27, 27],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(27),
         shared: 42688,
         run: 27,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_28_b128x1",
@@ -8457,13 +6622,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_28x28_b16x8",
@@ -8475,13 +6637,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28, 28],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(28),
         shared: 43424,
         run: 28,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_29_b128x1",
@@ -8493,13 +6652,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(29),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_29x29_b16x8",
@@ -8511,13 +6667,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29, 29],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(29),
         shared: 44160,
         run: 29,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_2_b128x1",
@@ -8529,13 +6682,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(2),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_2x2_b16x8",
@@ -8547,13 +6696,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(2),
         shared: 20480,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_2x2x2_b16x8",
@@ -8565,13 +6710,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2, 2],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(2),
         shared: 20480,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_30_b128x1",
@@ -8583,13 +6724,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(30),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_30x30_b16x8",
@@ -8601,13 +6739,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30, 30],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(30),
         shared: 46848,
         run: 30,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_31_b128x1",
@@ -8619,13 +6754,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(31),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_31x31_b16x8",
@@ -8637,13 +6769,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31, 31],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(31),
         shared: 47616,
         run: 31,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_32_b128x1",
@@ -8655,13 +6784,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_32x32_b16x8",
@@ -8673,13 +6799,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32, 32],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(32),
         shared: 48384,
         run: 32,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_33_b128x1",
@@ -8691,13 +6814,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[33],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(33),
         shared: 8448,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_34_b128x1",
@@ -8709,13 +6829,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[34],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(34),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_35_b128x1",
@@ -8727,13 +6844,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[35],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(35),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_36_b128x1",
@@ -8745,13 +6859,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[36],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_37_b128x1",
@@ -8763,13 +6874,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[37],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(37),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_38_b128x1",
@@ -8781,13 +6889,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[38],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(38),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_39_b128x1",
@@ -8799,13 +6904,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[39],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(39),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_3_b128x1",
@@ -8817,13 +6919,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(3),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_3x3_b16x8",
@@ -8835,13 +6933,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(3),
         shared: 20480,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_3x3x3_b16x8",
@@ -8853,13 +6947,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3, 3],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(3),
         shared: 20480,
         run: 3,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_40_b128x1",
@@ -8871,13 +6962,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[40],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_41_b128x1",
@@ -8889,13 +6977,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[41],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(41),
         shared: 8512,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_42_b128x1",
@@ -8907,13 +6992,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[42],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(42),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_43_b128x1",
@@ -8925,13 +7007,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[43],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(43),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_44_b128x1",
@@ -8943,13 +7022,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[44],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_45_b128x1",
@@ -8961,13 +7037,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[45],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(45),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_46_b128x1",
@@ -8979,13 +7052,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[46],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(46),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_47_b128x1",
@@ -8997,13 +7067,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[47],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(47),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_48_b128x1",
@@ -9015,13 +7082,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[48],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_49_b128x1",
@@ -9033,13 +7097,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[49],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(49),
         shared: 8576,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_4_b128x1",
@@ -9051,13 +7112,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_4x4_b16x8",
@@ -9069,13 +7126,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(4),
         shared: 20480,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_4x4x4_b16x8",
@@ -9087,13 +7140,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4, 4],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(4),
         shared: 20480,
         run: 4,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_50_b128x1",
@@ -9105,13 +7155,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[50],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(50),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_51_b128x1",
@@ -9123,13 +7170,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[51],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(51),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_52_b128x1",
@@ -9141,13 +7185,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[52],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_53_b128x1",
@@ -9159,13 +7200,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[53],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(53),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_54_b128x1",
@@ -9177,13 +7215,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[54],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(54),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_55_b128x1",
@@ -9195,13 +7230,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[55],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(55),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_56_b128x1",
@@ -9213,13 +7245,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[56],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_57_b128x1",
@@ -9231,13 +7260,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[57],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(57),
         shared: 8640,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_58_b128x1",
@@ -9249,13 +7275,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[58],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(58),
         shared: 8704,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_59_b128x1",
@@ -9267,13 +7290,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[59],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(59),
         shared: 8704,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_5_b128x1",
@@ -9285,13 +7305,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(5),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_5x5_b16x8",
@@ -9303,13 +7319,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(5),
         shared: 20480,
         run: 5,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_5x5x5_b16x8",
@@ -9321,13 +7334,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5, 5],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(5),
         shared: 20480,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_60_b128x1",
@@ -9339,13 +7348,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[60],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
         shared: 8704,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_61_b128x1",
@@ -9357,13 +7363,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[61],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(61),
         shared: 8704,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_62_b128x1",
@@ -9375,13 +7378,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[62],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(62),
         shared: 8704,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_63_b128x1",
@@ -9393,13 +7393,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[63],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(63),
         shared: 8704,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_64_b128x1",
@@ -9411,13 +7408,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[64],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
         shared: 8704,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_6_b128x1",
@@ -9429,13 +7423,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(6),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_6x6_b16x8",
@@ -9447,13 +7437,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(6),
         shared: 21312,
         run: 6,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_6x6x6_b16x8",
@@ -9465,13 +7452,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6, 6],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(6),
         shared: 21312,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_7_b128x1",
@@ -9483,13 +7466,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(7),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_7x7_b16x8",
@@ -9501,13 +7480,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(7),
         shared: 21888,
         run: 7,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_7x7x7_b16x8",
@@ -9519,13 +7495,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7, 7],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(7),
         shared: 21888,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_8_b128x1",
@@ -9537,13 +7509,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_8x8_b16x8",
@@ -9555,13 +7523,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(8),
         shared: 22464,
         run: 8,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_8x8x8_b16x8",
@@ -9573,13 +7538,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8, 8],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(8),
         shared: 22464,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_9_b128x1",
@@ -9591,13 +7552,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(9),
         shared: 8320,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_f64_9x9_b16x8",
@@ -9609,13 +7566,10 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9, 9],
         tile: [32, 64],
         block: [8, 16],
-        warps: 0,
         taps_stride: Some(9),
         shared: 23040,
         run: 9,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_10_b128x1",
@@ -9627,13 +7581,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_10x10_b32x8",
@@ -9645,13 +7595,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[10, 10],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_11_b128x1",
@@ -9663,13 +7609,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_11x11_b32x8",
@@ -9681,13 +7623,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[11, 11],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_12_b128x1",
@@ -9699,13 +7637,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_12x12_b32x8",
@@ -9717,13 +7651,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[12, 12],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_13_b128x1",
@@ -9735,13 +7665,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_13x13_b32x8",
@@ -9753,13 +7679,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[13, 13],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_14_b128x1",
@@ -9771,13 +7693,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_14x14_b32x8",
@@ -9789,13 +7707,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[14, 14],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_15_b128x1",
@@ -9807,13 +7721,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_15x15_b32x8",
@@ -9825,13 +7735,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[15, 15],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_16_b128x1",
@@ -9843,13 +7749,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(16),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_16x16_b32x8",
@@ -9861,13 +7763,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[16, 16],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(16),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_17_b128x1",
@@ -9879,13 +7777,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_17x17_b32x8",
@@ -9897,13 +7791,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[17, 17],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_18_b128x1",
@@ -9915,13 +7805,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_18x18_b32x8",
@@ -9933,13 +7819,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[18, 18],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_19_b128x1",
@@ -9951,13 +7833,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_19x19_b32x8",
@@ -9969,13 +7847,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[19, 19],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_20_b128x1",
@@ -9987,13 +7861,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(20),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_20x20_b32x8",
@@ -10005,13 +7875,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[20, 20],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(20),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_21_b128x1",
@@ -10023,13 +7889,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_21x21_b32x8",
@@ -10041,13 +7903,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[21, 21],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_22_b128x1",
@@ -10059,13 +7917,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_22x22_b32x8",
@@ -10077,13 +7931,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[22, 22],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_23_b128x1",
@@ -10095,13 +7945,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_23x23_b32x8",
@@ -10113,13 +7959,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[23, 23],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_24_b128x1",
@@ -10131,13 +7973,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(24),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_24x24_b32x8",
@@ -10149,13 +7987,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[24, 24],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(24),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_25_b128x1",
@@ -10167,13 +8001,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_25x25_b32x8",
@@ -10185,13 +8015,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[25, 25],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_26_b128x1",
@@ -10203,13 +8029,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_26x26_b32x8",
@@ -10221,13 +8043,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[26, 26],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_27_b128x1",
@@ -10239,13 +8057,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_27x27_b32x8",
@@ -10257,13 +8071,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[27, 27],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_28_b128x1",
@@ -10275,13 +8085,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(28),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_28x28_b32x8",
@@ -10293,13 +8099,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[28, 28],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(28),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_29_b128x1",
@@ -10311,13 +8113,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_29x29_b32x8",
@@ -10329,13 +8127,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[29, 29],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_2_b128x1",
@@ -10347,13 +8141,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_2x2_b32x8",
@@ -10365,13 +8155,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_2x2x2_b32x8",
@@ -10383,13 +8169,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[2, 2, 2],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_30_b128x1",
@@ -10401,13 +8183,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_30x30_b32x8",
@@ -10419,13 +8197,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[30, 30],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_31_b128x1",
@@ -10437,13 +8211,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_31x31_b32x8",
@@ -10455,13 +8225,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[31, 31],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_32_b128x1",
@@ -10473,13 +8239,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(32),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_32x32_b32x8",
@@ -10491,13 +8253,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[32, 32],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(32),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_33_b128x1",
@@ -10509,13 +8267,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[33],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_34_b128x1",
@@ -10527,13 +8281,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[34],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_35_b128x1",
@@ -10545,13 +8295,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[35],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_36_b128x1",
@@ -10563,13 +8309,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[36],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(36),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_37_b128x1",
@@ -10581,13 +8323,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[37],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_38_b128x1",
@@ -10599,13 +8337,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[38],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_39_b128x1",
@@ -10617,13 +8351,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[39],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_3_b128x1",
@@ -10635,13 +8365,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_3x3_b32x8",
@@ -10653,13 +8379,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_3x3x3_b32x8",
@@ -10671,13 +8393,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[3, 3, 3],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_40_b128x1",
@@ -10689,13 +8407,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[40],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(40),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_41_b128x1",
@@ -10707,13 +8421,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[41],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_42_b128x1",
@@ -10725,13 +8435,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[42],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_43_b128x1",
@@ -10743,13 +8449,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[43],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_44_b128x1",
@@ -10761,13 +8463,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[44],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(44),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_45_b128x1",
@@ -10779,13 +8477,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[45],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_46_b128x1",
@@ -10797,13 +8491,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[46],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_47_b128x1",
@@ -10815,13 +8505,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[47],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_48_b128x1",
@@ -10833,13 +8519,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[48],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(48),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_49_b128x1",
@@ -10851,13 +8533,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[49],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_4_b128x1",
@@ -10869,13 +8547,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(4),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_4x4_b32x8",
@@ -10887,13 +8561,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_4x4x4_b32x8",
@@ -10905,13 +8575,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[4, 4, 4],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(4),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_50_b128x1",
@@ -10923,13 +8589,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[50],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_51_b128x1",
@@ -10941,13 +8603,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[51],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_52_b128x1",
@@ -10959,13 +8617,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[52],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(52),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_53_b128x1",
@@ -10977,13 +8631,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[53],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_54_b128x1",
@@ -10995,13 +8645,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[54],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_55_b128x1",
@@ -11013,13 +8659,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[55],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_56_b128x1",
@@ -11031,13 +8673,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[56],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(56),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_57_b128x1",
@@ -11049,13 +8687,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[57],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_58_b128x1",
@@ -11067,13 +8701,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[58],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_59_b128x1",
@@ -11085,13 +8715,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[59],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_5_b128x1",
@@ -11103,13 +8729,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_5x5_b32x8",
@@ -11121,13 +8743,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_5x5x5_b32x8",
@@ -11139,13 +8757,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[5, 5, 5],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_60_b128x1",
@@ -11157,13 +8771,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[60],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(60),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_61_b128x1",
@@ -11175,13 +8785,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[61],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_62_b128x1",
@@ -11193,13 +8799,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[62],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_63_b128x1",
@@ -11211,13 +8813,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[63],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_64_b128x1",
@@ -11229,13 +8827,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[64],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(64),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_6_b128x1",
@@ -11247,13 +8841,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_6x6_b32x8",
@@ -11265,13 +8855,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_6x6x6_b32x8",
@@ -11283,13 +8869,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[6, 6, 6],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_7_b128x1",
@@ -11301,13 +8883,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_7x7_b32x8",
@@ -11319,13 +8897,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_7x7x7_b32x8",
@@ -11337,13 +8911,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[7, 7, 7],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_8_b128x1",
@@ -11355,13 +8925,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(8),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_8x8_b32x8",
@@ -11373,13 +8939,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_8x8x8_b32x8",
@@ -11391,13 +8953,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[8, 8, 8],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(8),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_9_b128x1",
@@ -11409,13 +8967,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9],
         tile: [1, 1024],
         block: [1, 128],
-        warps: 0,
         taps_stride: Some(12),
         shared: 4224,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "zncc_u8_9x9_b32x8",
@@ -11427,13 +8981,9 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[9, 9],
         tile: [32, 128],
         block: [8, 32],
-        warps: 0,
         taps_stride: Some(12),
         shared: 16384,
-        run: 0,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
     Entry {
         name: "znccmma_u8_any_b32x8",
@@ -11445,12 +8995,7 @@ pub(crate) static KERNELS: &[Entry] = &[
         sides: &[],
         tile: [32, 256],
         block: [8, 32],
-        warps: 0,
-        taps_stride: None,
-        shared: 0,
         run: 16,
-        rows: 0,
-        planes: false,
-        chunk: None,
+        ..Entry::PLAIN
     },
 ];

@@ -317,8 +317,9 @@ mod tests {
         assert_eq!(of("corr:f32:2000x2000*64x64:full", (7, 5)), [SUMS.to_vec(), none.clone()]);
         assert_eq!(of("corr:f32:2000x2000*400x30:full", (9, 0)), [SUMS[1..].to_vec(), none.clone()]);
         assert_eq!(of("zncc:u8:2000x2000*200x200:full,roi=9,9:50x50", (9, 0)), [none.clone(), SCORES.to_vec()]);
-        // Windows are made of 256 columns of samples.
-        assert_eq!(of("zncc:f32:2000x2000*30x240:full", (9, 0)), [none.clone(), none.clone()]);
+        assert_eq!(of("zncc:f32:2000x2000*413x413:full", (9, 0)), [none.clone(), SCORES[1..].to_vec()]);
+        // Windows are made of 1024 columns of samples at most.
+        assert_eq!(of("zncc:f32:2000x2000*30x900:full", (9, 0)), [none.clone(), none.clone()]);
         assert_eq!(of("zncc:f64:2000x2000*64x64:full", (9, 0)), [none.clone(), none]);
     }
 }

@@ -24,6 +24,23 @@ pub(crate) struct Share {
     pub threads: usize,
     /// Samples of a plane have places of 32 bits.
     pub narrow: bool,
+    /// What blocks of a tile share.
+    pub bands: Bands,
+}
+
+/// Sums of bands of rows of samples, which those have in common that make windows of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Bands {
+    /// Rows of outputs of a region, whose bands are its own.
+    pub region: usize,
+    /// Regions of a tile.
+    pub regions: usize,
+    /// Rows of a band.
+    pub rows: usize,
+    /// Bands of a region; 0 where none are made.
+    pub count: usize,
+    /// Bytes of the bands of a tile.
+    pub bytes: usize,
 }
 
 /// A kernel that makes scores.
@@ -46,7 +63,8 @@ pub(crate) trait Windows {
 }
 
 /// Puts the kernel into a stream's queue, which makes scores of the cross terms that stand where results are to be.
-/// `lows` are the thresholds of so many transforms of each tile.
+/// `lows` are the thresholds of so many transforms of each tile. Sums of bands are made before, by a kernel and in a
+/// place, where blocks share some.
 ///
 /// # Errors
 /// The driver's.
@@ -54,14 +72,19 @@ pub(crate) fn launch(
     stream: &Stream,
     (function, share): (&Function, Share),
     batch: &Batch,
-    (constants, thresholds, view): (&Constants, &Thresholds, &ResultView),
+    (constants, thresholds, view_of_result): (&Constants, &Thresholds, &ResultView),
     (lows, transforms): (Address, usize),
+    bands: Option<(&Function, Address)>,
 ) -> Result<(), Fault> {
     let Batch { layout, image, places, .. } = batch;
     let windows = WindowsView {
         part: share.part as i32,
         across: share.across as i32,
         tiles: transforms as i32,
+        region: share.bands.region as i32,
+        regions: share.bands.regions as i32,
+        band: share.bands.rows as i32,
+        bands: share.bands.count as i32,
         norm: (1.0 / constants.energy.sqrt()) as f32,
         share: 1.0 / constants.n,
     };
@@ -72,22 +95,35 @@ pub(crate) fn launch(
             format!("a plane of strides {} and {} reaches beyond 2^31 samples", image.stride[1], image.stride[2]);
         return Err(Fault::new(function.name(), strides));
     }
-    let arguments = [
-        batch.image_room(),
-        Argument::Image(image),
-        Argument::Layout(layout),
-        batch.tile_room(),
-        Argument::Thresholds(thresholds),
-        Argument::Windows(&windows),
-        Argument::Room(lows, tiles * transforms * LOW),
-        Argument::Room(places[Room::Result], batch.result_reach),
-        Argument::Result(view),
-        batch.output_room(places[Room::Doubtful], size_of::<u32>()),
-        Argument::Room(places[Room::Counts], size_of::<u32>()),
-    ];
     let grid = [share.blocks[0], share.blocks[1], tiles];
     if grid[1..].iter().any(|&blocks| blocks > MOST_BLOCKS) {
         return Err(Fault::new(function.name(), format!("{} blocks of {tiles} tiles are too many", grid[1])));
     }
-    stream.launch(function, grid.map(|blocks| blocks as u32), [share.threads as u32, 1], &arguments)
+    let threads = [share.threads as u32, 1];
+    let [image, view, layout, wholes] =
+        [batch.image_room(), Argument::Image(image), Argument::Layout(layout), batch.tile_room()];
+    let mut sums = Argument::Null;
+    if let Some((kernel, place)) = bands {
+        let Bands { regions, count, bytes, .. } = share.bands;
+        sums = Argument::Room(place, tiles * bytes);
+        let blocks = [(regions * count * share.across) as u32, 1, tiles as u32];
+        stream.launch(kernel, blocks, threads, &[image, view, layout, wholes, Argument::Windows(&windows), sums])?;
+    }
+    let arguments = [
+        image,
+        view,
+        layout,
+        wholes,
+        Argument::Thresholds(thresholds),
+        Argument::Windows(&windows),
+        Argument::Room(lows, tiles * transforms * LOW),
+        Argument::Room(places[Room::Result], batch.result_reach),
+        Argument::Result(view_of_result),
+        batch.output_room(places[Room::Doubtful], size_of::<u32>()),
+        Argument::Room(places[Room::Counts], size_of::<u32>()),
+        sums,
+    ];
+    // Windows of volumes have no bands.
+    let count = arguments.len() - usize::from(share.bands == Bands::default());
+    stream.launch(function, grid.map(|blocks| blocks as u32), threads, &arguments[..count])
 }

@@ -1,7 +1,7 @@
 //! Window sums of volumes that run across planes: how blocks share them, and what they round. The kernel's text is
 //! templates/cuda/pipeline/windows_of_volumes.
 
-use crate::cuda::windows::{Share, Windows};
+use crate::cuda::windows::{Bands, Share, Windows};
 use crate::problem::error_model::Steps;
 
 /// Outputs of a block along rows and columns.
@@ -66,7 +66,7 @@ impl Windows for AcrossPlanes {
     fn share(_template: [usize; 3], outputs: [usize; 3]) -> Share {
         let across = outputs[2].div_ceil(SIDE);
         let blocks = [across * outputs[1].div_ceil(SIDE), chunks(outputs)];
-        Share { part: planes(outputs), across, blocks, threads: THREADS, narrow: true }
+        Share { part: planes(outputs), across, blocks, threads: THREADS, narrow: true, bands: Bands::default() }
     }
 }
 

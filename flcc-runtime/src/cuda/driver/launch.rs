@@ -728,6 +728,14 @@ pub struct WindowsView {
     pub across: i32,
     /// Transforms of the largest tile, a threshold each.
     pub tiles: i32,
+    /// Rows of outputs that share an offset and sums of bands.
+    pub region: i32,
+    /// Those of the largest tile.
+    pub regions: i32,
+    /// Rows of samples of a band.
+    pub band: i32,
+    /// Bands of a region.
+    pub bands: i32,
     /// 1 / the norm of the template.
     pub norm: f32,
     /// 1 / samples of a window.

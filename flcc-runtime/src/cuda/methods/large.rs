@@ -65,6 +65,8 @@ struct ScoreKernels {
     look: Function,
     about: Function,
     windows: Function,
+    /// Where warps share sums of bands.
+    bands: Option<Function>,
     of: Scores,
 }
 
@@ -86,10 +88,13 @@ impl Method for LargeTiles {
         if self.scores.is_some() { Makes::Scores } else { Makes::Cross }
     }
 
-    fn source(&self, _template: [usize; 3], around: &Around<'_>) -> Option<Source> {
+    fn source(&self, template: [usize; 3], around: &Around<'_>) -> Option<Source> {
         let mut options = own_options(around.options);
-        options.extend(self.scores.map(|_| "-DFLCC_SCORED".into()));
-        options.extend(self.scores.and_then(|_| wide_option(around.wide)));
+        if self.scores.is_some() {
+            options.push("-DFLCC_SCORED".into());
+            options.extend(DownRows::options(template));
+            options.extend(wide_option(around.wide));
+        }
         Some(Source { text: self.entry.source(), options })
     }
 
@@ -120,6 +125,7 @@ impl Method for LargeTiles {
                 look: module.function("flcc_look")?,
                 about: module.function("flcc_about")?,
                 windows: module.function("flcc_windows")?.with_shared(DownRows::shared(desk.template))?,
+                bands: if of.share.bands.count > 0 { Some(module.function("flcc_bands")?) } else { None },
                 of,
             }),
         };
@@ -146,7 +152,7 @@ impl Method for LargeTiles {
 
     fn own(&self) -> Own {
         let extents = |scores: Scores| scores.extents.iter().product::<usize>() * EXTENT_BYTES;
-        let lows = self.scores.map_or(0, |scores| 2 * self.pairs * LOW + extents(scores));
+        let lows = self.scores.map_or(0, |scores| 2 * self.pairs * LOW + scores.share.bands.bytes + extents(scores));
         Own { lows, numbers: Large::of(self.entry).room(self.pairs), ..Own::default() }
     }
 }
@@ -210,10 +216,11 @@ impl Bound {
         let (image, view) = (batch.image_room(), Argument::Image(&batch.image));
         let (layout, wholes) = (Argument::Layout(&batch.layout), batch.tile_room());
         let turns = self.spectrum_from(stream, 2 * self.large.samples());
-        // Behind the thresholds.
+        // Behind the thresholds are sums of bands, then extents.
+        let sums = lows.skip(tiles * transforms * LOW);
         let [bands, across] = kernels.of.extents;
         let bytes = tiles * bands * across * EXTENT_BYTES;
-        let extents = Argument::Room(lows.skip(tiles * transforms * LOW), bytes);
+        let extents = Argument::Room(sums.skip(tiles * kernels.of.share.bands.bytes), bytes);
         let grid = [across as u32, bands as u32, tiles as u32];
         stream.launch(&kernels.look, grid, [self.large.threads, 1], &[image, view, layout, wholes, extents])?;
         let [bands, across] = [bands, across].map(|count| Argument::Int(count as i32));
@@ -245,7 +252,8 @@ impl Bound {
             self.launch(stream, &self.back, count, &arguments)
         })?;
         let windows = (&kernels.windows, kernels.of.share);
-        windows::launch(stream, windows, batch, (of.constants, thresholds, of.view), (lows, transforms))
+        let bands = kernels.bands.as_ref().map(|kernel| (kernel, sums));
+        windows::launch(stream, windows, batch, (of.constants, thresholds, of.view), (lows, transforms), bands)
     }
 }
 

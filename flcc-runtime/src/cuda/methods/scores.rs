@@ -127,7 +127,7 @@ impl<T: Scored> Taps for Spectrum<T> {
         let grid = [self.transforms as u32 / 2, 1, tiles as u32];
         at.stream.launch(&self.cross, grid, [self.transform.threads() as u32, 1], &arguments)?;
         let windows = (&self.windows, self.share);
-        windows::launch(at.stream, windows, batch, (of.constants, thresholds, of.view), (lows, self.transforms))
+        windows::launch(at.stream, windows, batch, (of.constants, thresholds, of.view), (lows, self.transforms), None)
     }
 
     fn wave(&self) -> f64 {

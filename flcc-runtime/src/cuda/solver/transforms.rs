@@ -116,7 +116,7 @@ pub(super) fn large_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
             );
         let method = LargeTiles::scores(entry, template, sides);
         // Extents of samples, what is known of tiles, rows there, columns, rows back, and windows.
-        let work = scored(spec, &method, tile).with(work, [0.0, 6.0]);
+        let work = scored(spec, &method, tile).with(work, [0.0, 5.0 + DownRows::launches(template)]);
         made(asked, entry, Arc::new(method), tile, work)
     };
     large::scores(spec, machine.devices()).into_iter().map(offer).collect()
