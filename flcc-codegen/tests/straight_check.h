@@ -13,6 +13,7 @@ struct Picture {
   bool extraordinary;
   int before;         // columns of the first blocks before the first output
   int last = 0;       // where the special sample lies in its row, from the end; 0: in the middle
+  int row = -1;       // its row; -1: the middle one
 };
 
 static void check(const Case& c, const Picture& p) {
@@ -34,9 +35,11 @@ static void check(const Case& c, const Picture& p) {
     for (int z = 0; z < p.lengths[0]; z++)
       for (int y = 0; y < p.lengths[1]; y++)
         for (int x = 0; x < p.lengths[2]; x++) at(number, z, y, x) = random_pixel() * (Pixel)p.amplitude;
-  if (p.special != 0)
-    at(c.tiles - 1, p.lengths[0] / 2, p.lengths[1] / 2, p.last > 0 ? p.lengths[2] - p.last : p.lengths[2] / 2) =
-        (Pixel)p.special;
+  if (p.special != 0) {
+    const int row = p.row >= 0 ? p.row : p.lengths[1] / 2;
+    const int column = p.last > 0 ? p.lengths[2] - p.last : p.lengths[2] / 2;
+    at(c.tiles - 1, p.lengths[0] / 2, row, column) = (Pixel)p.special;
+  }
 
   Field f(c);
   for (int number = 0; number < c.tiles; number++)
@@ -106,10 +109,16 @@ int main() {
     other.amplitude = amplitude, other.special = special, other.extraordinary = extraordinary;
     check(full, other);
   }
-  // The last sample that the only block meets in a row, read in whole pieces.
-  other = {{DEPTH, TILE_H + HEIGHT - 1, straight::COLUMNS}, {0, 0, 4}, 1, 1, 1.01 * reach, true, 4,
-      straight::COLUMNS - TILE_W - WIDTH + 2};
-  check({{DEPTH, HEIGHT, WIDTH}, {1, TILE_H, TILE_W - 4}, 1, 0}, other);
+  // The last sample that the only block meets in a row, read in whole pieces, in the first row and in the last.
+  for (int row : {0, TILE_H + HEIGHT - 2}) {
+    other = {{DEPTH, TILE_H + HEIGHT - 1, straight::COLUMNS}, {0, 0, 4}, 1, 1, 1.01 * reach, true, 4,
+        straight::COLUMNS - TILE_W - WIDTH + 2, row};
+    check({{DEPTH, HEIGHT, WIDTH}, {1, TILE_H, TILE_W - 4}, 1, 0}, other);
+  }
+  // A sample of the last row that the first block of three meets.
+  other = {{DEPTH, TILE_H + HEIGHT - 1, 3 * TILE_W + straight::COLUMNS}, {0, 0, 4}, 1, 1, 1.01 * reach, true, 4,
+      5 * TILE_W / 2 + straight::COLUMNS, TILE_H + HEIGHT - 2};
+  check({{DEPTH, HEIGHT, WIDTH}, {1, TILE_H, 3 * TILE_W - 4}, 1, 0}, other);
   // A block of nothing but faint samples; beside the fill value they are not alone.
   other = plain;
   other.amplitude = 1e-3 / reach, other.extraordinary = true;
