@@ -115,7 +115,7 @@ pub(super) fn large_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
                 DownRows::steps_of_a_warp(template, outputs) as f64 * templates / images as f64,
             );
         let method = LargeTiles::scores(entry, template, sides);
-        // Extents of samples, what is known of tiles, rows there, columns, rows back, and windows.
+        // Extents of samples, what is known of tiles, rows there, columns, rows back; bands and windows.
         let work = scored(spec, &method, tile).with(work, [0.0, 5.0 + DownRows::launches(template)]);
         made(asked, entry, Arc::new(method), tile, work)
     };
