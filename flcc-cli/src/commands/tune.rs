@@ -87,7 +87,7 @@ pub fn run(args: &Tune, planning: &Planning, out: &mut dyn Write) -> Result<(), 
         chosen.flat_map(|(_, samples)| samples.iter().cloned()).collect()
     };
     let (fitted_to, held_out) = (part(false), part(true));
-    let before = session.planner.machine().costs();
+    let before = *session.planner.machine().costs();
     let after = fit::fit(&fitted_to, before);
     let timed = told(fitted_to.iter().chain(&held_out));
     let (judged, judged_held_out) = (fit::judged(&fitted_to), fit::judged(&held_out));
@@ -300,9 +300,9 @@ mod tests {
         let spec = "corr:f32:60x70*5x6:valid".parse().unwrap();
         Samples::open(&file).unwrap().add(&spec, &found).unwrap();
         let read = Samples::open(&file).unwrap().of(&spec).unwrap();
-        let told = |samples: &[Sample]| samples.iter().map(|one| (one.timed, one.work, one.ns)).collect::<Vec<_>>();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(told(&read), told(&found));
+        let told = |one: &Sample| (one.timed, one.work.clone(), one.ns);
+        assert_eq!(read.iter().map(told).collect::<Vec<_>>(), found.iter().map(told).collect::<Vec<_>>());
         // What a device timed is told wherever it timed anything.
         assert_eq!(super::told(found.iter()), "on the device, without copies");
         assert_eq!(super::told(found[1..].iter()), "as whole calls");

@@ -192,7 +192,7 @@ fn rows(plan: &Plan, all: Vec<Candidate>) -> Vec<Row> {
             return None;
         }
         let execute = offer.recipe.build(spec, planner.memory_limit).ok()?;
-        let workers = offer.work.threads(&planner.machine().costs(), planner.threads);
+        let workers = offer.work.threads(planner.machine().costs(), planner.threads);
         Some(execute.held_bytes(workers, spec.templates()))
     };
     let offered = offered.into_iter().map(|candidate| Row { bytes: bytes_of(&candidate), candidate });

@@ -237,14 +237,17 @@ terms! {
 /// What of a GPU's work its kernels do not do.
 const BESIDE_KERNELS: [Term; 2] = [Term::DeviceCopy, Term::DeviceTrip];
 
+/// Terms that the work of one offer has room for before it grows.
+const USUAL: usize = 12;
+
 /// What counts of work that goes on beside something slower.
 const HIDDEN: f64 = 0.1;
 
 /// Amounts of work, by term, in pieces that threads share.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// In few bytes, since an offer has them and there are many; rounding is far below what estimates are off by.
-    amounts: [f32; TERMS.len()],
+    /// Those that are not zero, in the order of terms: work is of some ten of them.
+    amounts: Vec<(Term, f64)>,
     pieces: usize,
     /// What the largest piece is of the whole.
     largest: f64,
@@ -256,7 +259,7 @@ pub struct Work {
 
 impl Default for Work {
     fn default() -> Work {
-        Work { amounts: [0.0; TERMS.len()], pieces: 1, largest: 1.0, images: 1.0, overlaps: false }
+        Work { amounts: Vec::with_capacity(USUAL), pieces: 1, largest: 1.0, images: 1.0, overlaps: false }
     }
 }
 
@@ -264,7 +267,11 @@ impl Work {
     /// The work with some more of a term.
     #[must_use]
     pub fn and(mut self, term: Term, amount: f64) -> Work {
-        self.amounts[term as usize] += amount as f32;
+        match self.amounts.binary_search_by_key(&(term as usize), |(other, _)| *other as usize) {
+            Ok(place) => self.amounts[place].1 += amount,
+            Err(place) if amount != 0.0 => self.amounts.insert(place, (term, amount)),
+            Err(_) => {}
+        }
         self
     }
 
@@ -291,16 +298,21 @@ impl Work {
 
     /// What a GPU's kernels do of the work: neither copies nor the rest of a call.
     #[must_use]
-    pub fn of_kernels(self) -> Work {
-        let left = BESIDE_KERNELS.into_iter().fold(self, |work, term| work.and(term, -work.of(term)));
-        Work { overlaps: false, ..left }
+    pub fn of_kernels(&self) -> Work {
+        self.of_terms(|term| !BESIDE_KERNELS.contains(term))
     }
 
     /// What of the work a GPU's kernels do not do: copies and the rest of a call.
     #[must_use]
-    pub fn beside_kernels(self) -> Work {
-        let rest = BESIDE_KERNELS.into_iter().fold(Work::default(), |work, term| work.and(term, self.of(term)));
-        Work { amounts: rest.amounts, overlaps: false, ..self }
+    pub fn beside_kernels(&self) -> Work {
+        self.of_terms(|term| BESIDE_KERNELS.contains(term))
+    }
+
+    /// What the work has of some terms, none of which goes on beside others.
+    fn of_terms(&self, keep: impl Fn(&Term) -> bool) -> Work {
+        let mut work = Work { overlaps: false, ..self.clone() };
+        work.amounts.retain(|(term, _)| keep(term));
+        work
     }
 
     /// Whether copies go on while other images are computed.
@@ -318,7 +330,7 @@ impl Work {
 
     /// How much there is of a term.
     pub fn of(&self, term: Term) -> f64 {
-        f64::from(self.amounts[term as usize])
+        self.amounts.iter().find(|(other, _)| *other == term).map_or(0.0, |(_, amount)| *amount)
     }
 
     /// Into how many pieces threads can share it.
@@ -328,7 +340,7 @@ impl Work {
 
     /// What it costs on one thread, in nanoseconds.
     pub fn ns(&self, costs: &Costs) -> f64 {
-        self.amounts.iter().zip(costs.0).map(|(&amount, cost)| f64::from(amount) * cost).sum()
+        self.amounts.iter().map(|&(term, amount)| amount * costs.of(term)).sum()
     }
 
     /// What it costs on so many threads, in nanoseconds: the call, and the pieces of the thread that has the most.
@@ -449,9 +461,9 @@ mod tests {
     fn a_gpus_work_falls_apart_into_kernels_and_the_rest() {
         let costs = Costs::usual(&IsaSet::of(&[])).with(Term::DeviceCopy, 2.0).with(Term::DeviceTrip, 30.0);
         let work = Work::default().and(Term::DeviceCopy, 10.0).and(Term::DeviceTrip, 1.0).and(Term::DeviceLaunch, 1.0);
-        let kernels = work.overlapped().of_kernels();
+        let kernels = work.clone().overlapped().of_kernels();
         assert_eq!((kernels.ns_on(&costs, 1), kernels.overlaps()), (costs.of(Term::DeviceLaunch), false));
-        assert_eq!(work.overlapped().beside_kernels().ns_on(&costs, 1), 50.0);
+        assert_eq!(work.clone().overlapped().beside_kernels().ns_on(&costs, 1), 50.0);
         assert_eq!(kernels.ns(&costs) + work.beside_kernels().ns(&costs), work.ns(&costs));
     }
 
@@ -481,7 +493,7 @@ mod tests {
         assert_eq!((work.threads(&costs, 1), work.threads(&costs, 2), work.threads(&costs, 8)), (1, 1, 3));
         assert_eq!(work.ns_on(&costs, 8).round(), 2100.0);
         // One thread waits for the one that has the largest.
-        let uneven = work.in_pieces(2, 0.8);
+        let uneven = work.clone().in_pieces(2, 0.8);
         assert_eq!(uneven.ns_on(&costs, 2).round(), 3500.0);
         assert_eq!(work.threads(&costs.with(Term::Share, 2000.0), 8), 1);
     }

@@ -144,8 +144,8 @@ impl Machine {
 
     /// What work costs here: as it was measured on this machine, else on another with this processor and these
     /// instruction sets, else as is usual for the instruction sets.
-    pub fn costs(&self) -> Costs {
-        self.costs.unwrap_or(self.profiled)
+    pub fn costs(&self) -> &Costs {
+        self.costs.as_ref().unwrap_or(&self.profiled)
     }
 
     /// The costs that FLCC comes with for this processor and its first GPU.
@@ -358,18 +358,18 @@ mod tests {
                 let device = Device { name: model.to_string(), ..h200() };
                 let usual = Costs::usual(&xeon().isas());
                 let machine = xeon().with_devices(vec![device], "12.9");
-                assert_eq!(machine.costs(), usual.read(costs).unwrap());
+                assert_eq!(*machine.costs(), usual.read(costs).unwrap());
                 let other = Device { name: "another".into(), ..h200() };
-                assert_eq!(xeon().with_devices(vec![other], "12.9").costs(), usual);
+                assert_eq!(*xeon().with_devices(vec![other], "12.9").costs(), usual);
                 continue;
             }
             let isa: Isa = isa.parse().unwrap();
             let machine = Machine::described(&[isa], 2).with_model(*model);
-            assert_eq!(machine.costs(), Costs::usual(&machine.isas()).read(costs).unwrap());
+            assert_eq!(*machine.costs(), Costs::usual(&machine.isas()).read(costs).unwrap());
             // Without the instructions that they were measured with, or on another processor, they say nothing.
             let lesser = Machine::described(&[], 2).with_model(*model);
-            assert!(isa == Isa::Portable || lesser.costs() == Costs::usual(&lesser.isas()));
-            assert_eq!(xeon().with_model("another").costs(), Costs::usual(&xeon().isas()));
+            assert!(isa == Isa::Portable || *lesser.costs() == Costs::usual(&lesser.isas()));
+            assert_eq!(*xeon().with_model("another").costs(), Costs::usual(&xeon().isas()));
         }
     }
 
@@ -405,7 +405,7 @@ mod tests {
 instruction sets: avx512, avx2, portable
 caches: L1d 32 KiB, L2 1 MiB, L3 35.8 MiB
 cuda: ";
-        assert_eq!(xeon().to_string(), format!("{text}{}", xeon().cuda()));
+        assert_eq!(*xeon().to_string(), format!("{text}{}", xeon().cuda()));
         assert_eq!(
             xeon().with_devices(vec![h200()], "driver 13.0").to_string(),
             format!("{text}driver 13.0\ncuda 0: NVIDIA H200, sm_90, 132 multiprocessors, 139 GiB")

@@ -37,7 +37,8 @@ impl Planner {
             return Ok(plan);
         }
         let mut watch = Watch::new();
-        let mut offers: Vec<(&'static str, Offer)> = Vec::new();
+        let forced = self.method != Method::Auto;
+        let (mut eligible, mut others): (Vec<(&'static str, Offer)>, Vec<Offer>) = Default::default();
         let mut refusal: Option<Refusal> = None;
         let of = |solver: &dyn Solver| (solver.method(), solver.platform());
         for solver in &SOLVERS {
@@ -54,13 +55,16 @@ impl Planner {
                     candidates.push(Candidate::refused(solver.name(), of(*solver), &reason));
                 }
                 Ok(of_solver) => {
-                    offers.extend(of_solver.into_iter().map(|offer| (solver.name(), self.on_threads(offer))));
+                    for offer in of_solver.into_iter().map(|offer| self.on_threads(offer)) {
+                        if may_take(&offer, forced) {
+                            eligible.push((solver.name(), offer));
+                        } else {
+                            others.push(offer);
+                        }
+                    }
                 }
             }
         }
-        let forced = self.method != Method::Auto;
-        let (mut eligible, mut others): (Vec<_>, Vec<_>) =
-            offers.into_iter().partition(|(_, offer)| may_take(offer, forced));
         eligible.sort_by(|a, b| a.1.estimate_ns.total_cmp(&b.1.estimate_ns));
         let of_all = eligible.first().map_or(0.0, |(_, offer)| offer.estimate_ns * spec.images().max(1) as f64);
         if let Some(planner) = self.with_gpu(of_all) {
@@ -123,8 +127,8 @@ impl Planner {
         fitting[chosen].2 = workers;
         candidates.extend(passed);
         let mut runner_up: Option<Fitting> = None;
-        others.sort_by(|(_, a), (_, b)| a.estimate_ns.total_cmp(&b.estimate_ns));
-        for (_, offer) in others {
+        others.sort_by(|a, b| a.estimate_ns.total_cmp(&b.estimate_ns));
+        for offer in others {
             if offer.eligible == Eligible::ByName {
                 continue;
             }
@@ -241,7 +245,7 @@ impl Planner {
         // On a GPU they search its results for peaks.
         let most = match offer.recipe.platform() {
             Platform::Cuda => self.threads.max(1),
-            _ => offer.work.threads(&self.machine.costs(), self.threads),
+            _ => offer.work.threads(self.machine.costs(), self.threads),
         };
         let fitting = (1..=most).rev().find(|&workers| self.fits(spec, execute.as_ref(), workers));
         let workers = fitting.ok_or_else(|| Misfit::Memory(execute.held_bytes(1, spec.templates())))?;
@@ -434,8 +438,7 @@ impl Planner {
     fn is_hopeless(&self, offer: &Offer, best: &Offer) -> bool {
         let on_gpu = [offer, best].iter().all(|offer| offer.recipe.platform() == Platform::Cuda);
         let costs = self.machine.costs();
-        let estimate =
-            |offer: &Offer| if on_gpu { offer.work.of_kernels().ns_on(&costs, 1) } else { offer.estimate_ns };
+        let estimate = |offer: &Offer| if on_gpu { offer.work.of_kernels().ns_on(costs, 1) } else { offer.estimate_ns };
         estimate(offer) > HOPE * estimate(best)
     }
 
@@ -490,7 +493,7 @@ impl Planner {
         }
         let patient = self.effort == Effort::Patient;
         let costs = self.machine.costs();
-        let estimate = |threads: usize| offer.work.ns_on(&costs, threads);
+        let estimate = |threads: usize| offer.work.ns_on(costs, threads);
         let all = self.threads.min(offer.work.pieces()).max(1);
         let powers = (0..usize::BITS).map(|power| 1 << power).take_while(|&threads| threads < all);
         let mut counts: Vec<usize> = powers.filter(|&threads| patient || threads == 1).chain([all]).collect();
@@ -762,8 +765,8 @@ mod tests {
             let costs = planner.machine.costs();
             for (alone, pairs) in works(&alone).iter().zip(&works(&pairs)) {
                 // Threads share pairs; a template is transformed once more.
-                assert!(pairs.work.pieces() > 100 && pairs.work.ns(&costs) > alone.work.ns(&costs), "{}", pairs.kernel);
-                let shared = pairs.work.ns_on(&costs, 2) / pairs.work.ns(&costs);
+                assert!(pairs.work.pieces() > 100 && pairs.work.ns(costs) > alone.work.ns(costs), "{}", pairs.kernel);
+                let shared = pairs.work.ns_on(costs, 2) / pairs.work.ns(costs);
                 assert!(shared < 0.75, "{}: {shared}", pairs.kernel);
             }
         }
@@ -843,7 +846,7 @@ mod tests {
             let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
             let of_cpu = SOLVERS[0].offers(&spec, &planner.machine).unwrap().remove(0);
             let offer = if on_gpu { device.offer(&spec) } else { of_cpu };
-            Offer { work, estimate_ns: work.ns_on(&costs, 1), ..offer }
+            Offer { estimate_ns: work.ns_on(costs, 1), work, ..offer }
         };
         assert!(planner.is_hopeless(&offer(9e6, true), &offer(1e6, true)));
         assert!(!planner.is_hopeless(&offer(7e6, true), &offer(1e6, true)));

@@ -291,7 +291,7 @@ impl Planner {
 
     /// An offer with the time that it is estimated to take on this planner's threads.
     pub(crate) fn on_threads(&self, offer: Offer) -> Offer {
-        Offer { estimate_ns: offer.work.ns_on(&self.machine.costs(), self.threads), ..offer }
+        Offer { estimate_ns: offer.work.ns_on(self.machine.costs(), self.threads), ..offer }
     }
 
     pub(crate) fn asks(&self, solver: &dyn Solver) -> bool {

@@ -133,9 +133,9 @@ mod tests {
                 Sample {
                     kernel: "corr_f32_any_portable".parse().unwrap(),
                     timed: Timed::Calls,
+                    ns: off * work.ns(&truth),
                     work,
                     estimate_ns: 0.0,
-                    ns: off * work.ns(&truth),
                 }
             })
             .collect();
@@ -168,9 +168,9 @@ mod tests {
                 parts.map(|(timed, work)| Sample {
                     kernel: "tile64_f32_any_b16x16".parse().unwrap(),
                     timed,
+                    ns: work.ns(&truth),
                     work,
                     estimate_ns: 0.0,
-                    ns: work.ns(&truth),
                 })
             })
             .collect();
@@ -190,13 +190,10 @@ mod tests {
         let start = Costs::usual(&IsaSet::of(&[]));
         let met = [Term::Call, Term::TapSingle, Term::Copy];
         let slower = met.iter().fold(start, |costs, &term| costs.with(term, 3.0 * costs.of(term)));
-        let sample = |work: Work, ns| {
-            let kernel = "corr_f32_any_portable".parse().unwrap();
-            Sample { kernel, timed: Timed::Calls, work, estimate_ns: 0.0, ns }
-        };
         let few = [2e5, 1e6, 4e6].map(|taps| {
             let work = Work::default().and(Term::Call, 1.0).and(Term::TapSingle, taps).and(Term::Copy, 1e4);
-            sample(work, work.ns(&slower))
+            let kernel = "corr_f32_any_portable".parse().unwrap();
+            Sample { kernel, timed: Timed::Calls, estimate_ns: 0.0, ns: work.ns(&slower), work }
         });
         let found = fit(&few, start);
         for term in met {

@@ -274,7 +274,7 @@ const RUNS: f64 = 4.0;
 /// one offer, for it is that of all, and kept where it is most of the call.
 pub fn samples(planner: &Planner, spec: &Spec, most: f64, count: usize) -> Vec<Sample> {
     let offers = promising(planner, spec, most, count);
-    let mut timing = Timing { costs: planner.machine().costs(), trial: Trial::new(spec), best: LONGEST, rest: false };
+    let mut timing = Timing { costs: *planner.machine().costs(), trial: Trial::new(spec), best: LONGEST, rest: false };
     let all = offers.iter().filter_map(|offer| {
         let execute: Box<dyn Execute> = offer.recipe.build(spec, None).ok()?;
         timing.of(offer, execute.as_ref()).ok()
@@ -319,7 +319,7 @@ impl Timing {
             Sample { kernel, timed, work, estimate_ns, ns: took.as_nanos() as f64 }
         };
         if !ready.on_device() {
-            return Ok(vec![sample(Timed::Calls, offer.work, least)]);
+            return Ok(vec![sample(Timed::Calls, offer.work.clone(), least)]);
         }
         let mut found = vec![sample(Timed::Kernels, offer.work.of_kernels(), least)];
         // Where copies go on beside kernels no difference tells what they take.
@@ -386,7 +386,7 @@ mod tests {
     fn a_devices_kernels_are_sampled_and_the_rest_of_a_call_once() {
         let spec: Spec = "corr:f32:30x40*5x6:valid".parse().unwrap();
         let planner = Planner::new().unwrap();
-        let costs = planner.machine().costs();
+        let costs = *planner.machine().costs();
         let work = Work::default()
             .and(Term::DeviceTapSingle, 1e4)
             .and(Term::DeviceStraight, 1.0)
@@ -399,15 +399,15 @@ mod tests {
             timing.of(&offer, &device.execute(&spec)).unwrap()
         };
         // Copies beside kernels are no difference of two times.
-        let streamed = of(9, 1000, work.overlapped());
+        let streamed = of(9, 1000, work.clone().overlapped());
         assert_eq!(streamed.iter().map(|sample| sample.timed).collect::<Vec<_>>(), [Timed::Kernels]);
-        let first = of(8, 1000, work);
+        let first = of(8, 1000, work.clone());
         let [kernels, rest] = &first[..] else { panic!("{first:?}") };
-        assert_eq!((kernels.timed, kernels.ns, kernels.work), (Timed::Kernels, 8e3, work.of_kernels()));
+        assert_eq!((kernels.timed, kernels.ns, &kernels.work), (Timed::Kernels, 8e3, &work.of_kernels()));
         assert_eq!(kernels.estimate_ns, work.of_kernels().ns(&costs));
-        assert_eq!((rest.timed, rest.work), (Timed::Rest, work.beside_kernels()));
+        assert_eq!((rest.timed, &rest.work), (Timed::Rest, &work.beside_kernels()));
         assert!(rest.ns >= 992e3, "{rest:?}");
-        let second = of(7, 1000, work);
+        let second = of(7, 1000, work.clone());
         assert_eq!(second.iter().map(|sample| (sample.timed, sample.ns)).collect::<Vec<_>>(), [(Timed::Kernels, 7e3)]);
         // Ten times the best, and longer than any first run may take.
         assert!(of(3_600_000_000, 0, work).is_empty());

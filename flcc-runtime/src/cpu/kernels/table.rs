@@ -3,6 +3,8 @@
 //!
 //! Their register blocks are those of `flcc_core::isa`.
 
+use std::sync::LazyLock;
+
 use flcc_core::dtype::DType;
 
 #[cfg(target_arch = "x86_64")]
@@ -45,12 +47,11 @@ pub fn general(op: KernelOp, dtype: DType, line: bool, isas: &IsaSet) -> &'stati
 
 /// The kernel of the first instruction set that has one of these widths, the first of them before the others.
 fn first(op: KernelOp, dtype: DType, wanted: &[Widths], isas: &IsaSet) -> &'static Kernel {
-    isas.iter()
-        .flat_map(|isa| wanted.iter().map(move |width| (isa, width)))
-        .find_map(|(isa, width)| {
-            KERNELS.iter().find(|row| row.isa == isa && row.width == *width && row.op == op && row.dtype == dtype)
-        })
-        .unwrap_or_else(|| panic!("expected f32 or f64 to compute in, got {dtype}"))
+    let of_set = |isa| {
+        let family = family(isa, dtype);
+        wanted.iter().find_map(|width| family.iter().find(|row| row.op == op && row.width == *width))
+    };
+    isas.iter().find_map(of_set).unwrap_or_else(|| panic!("expected f32 or f64 to compute in, got {dtype}"))
 }
 
 /// The kernels of bytes for outputs of one row (`line`) or more, one for each set of `isas` that has some, the best set
@@ -59,9 +60,16 @@ pub fn bytes(line: bool, isas: &IsaSet) -> impl Iterator<Item = &'static Kernel>
     // A set without a body of lines has one for both.
     let wanted: &[Widths] = if line { &[Widths::AnyLine, Widths::Any] } else { &[Widths::Any] };
     isas.iter().filter_map(|isa| {
-        let of = |width| KERNELS.iter().find(|row| row.isa == isa && row.dtype == DType::U8 && row.width == width);
-        wanted.iter().find_map(|&width| of(width))
+        let family = family(isa, DType::U8);
+        wanted.iter().find_map(|width| family.iter().find(|row| row.width == *width))
     })
+}
+
+/// The kernels of an instruction set in a type.
+fn family(isa: Isa, dtype: DType) -> &'static [Kernel] {
+    static FAMILIES: LazyLock<Vec<&'static [Kernel]>> =
+        LazyLock::new(|| KERNELS.chunk_by(|one, next| (one.isa, one.dtype) == (next.isa, next.dtype)).collect());
+    FAMILIES.iter().find(|family| (family[0].isa, family[0].dtype) == (isa, dtype)).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

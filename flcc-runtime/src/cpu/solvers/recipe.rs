@@ -46,7 +46,7 @@ pub struct Recipe {
 
 /// An offer of a recipe, which auto may choose by its cost.
 pub(super) fn offer(machine: &Machine, method: Method, kernel: KernelKey, work: Work, recipe: Recipe) -> Offer {
-    let estimate_ns = work.ns(&machine.costs());
+    let estimate_ns = work.ns(machine.costs());
     Offer { kernel, method, work, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
 

@@ -124,7 +124,10 @@ impl Direct<'_> {
         let work = binding_with(self.asked.spec, &[(Term::DeviceBindTaps, loaded)])
             .and(tap, products)
             .and(Term::DeviceTapVolume, planes * products);
-        more.filter(|_| any).map_or(work, |more| work.and(more, products))
+        match more.filter(|_| any) {
+            Some(more) => work.and(more, products),
+            None => work,
+        }
     }
 
     /// The work of a kernel that computes cross terms, or scores, for tiles of a shape, with what is around it.

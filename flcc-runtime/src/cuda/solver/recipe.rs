@@ -119,6 +119,6 @@ pub(super) fn offer(
     recipe: Recipe,
 ) -> Offer {
     let work = if spec.images() != 1 && !spec.pairs() { work.overlapped() } else { work };
-    let estimate_ns = work.ns_on(&machine.costs(), 1);
+    let estimate_ns = work.ns_on(machine.costs(), 1);
     Offer { kernel, method, work, estimate_ns, eligible: Eligible::ByCost, recipe: Arc::new(recipe) }
 }
