@@ -24,7 +24,7 @@ const FUZZED: &str = "120";
 
 /// What is planned from nothing and what the sanitizers see: one size of each template, method by method, or kernels by
 /// name that no method takes, small enough for their pace.
-const SPECS: [(&str, &str); 28] = [
+const SPECS: [(&str, &str); 41] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
@@ -53,6 +53,19 @@ const SPECS: [(&str, &str); 28] = [
     ("separable", "zncc:f64:150x161*9x17:same,reflect"),
     ("znccmma_u8_any_b32x8", "zncc:u8:150x161*20x21:full"),
     ("znccmma_u8_any_b32x8", "zncc:u8:330x361*64x40:same,constant(3)"),
+    ("direct", "corr:f32:150x161*3x3:full"),
+    ("direct", "corr:f32:20x30x133*3x3x3:full"),
+    ("fourier", "corr:f32:200x300*100x100:full"),
+    ("fourier", "zncc:f32:200x300*100x100:full"),
+    ("fourier", "corr:f32:150x400*9x230:full"),
+    ("fourier", "zncc:f32:150x400*9x230:full"),
+    ("fourier", "zncc:f32:150x400*9x430:full"),
+    ("fourier", "corr:f32:30x41x52*9x9x9:full"),
+    ("fourier", "zncc:f32:30x41x52*9x9x9:full"),
+    ("fourier", "corr:f32:5000*500:full"),
+    ("fourier", "corr:f32:30000*5000:full"),
+    ("fourier", "corr:f32:0@64x64*24x24:valid,pairs"),
+    ("fourier", "corr:f32:40x60x70*33x33x33:full"),
 ];
 
 /// The tests that the sanitizers see: an image that has everything that the kernels for extraordinary samples are for,
