@@ -405,7 +405,7 @@ mod tests {
 instruction sets: avx512, avx2, portable
 caches: L1d 32 KiB, L2 1 MiB, L3 35.8 MiB
 cuda: ";
-        assert_eq!(*xeon().to_string(), format!("{text}{}", xeon().cuda()));
+        assert_eq!(xeon().to_string(), format!("{text}{}", xeon().cuda()));
         assert_eq!(
             xeon().with_devices(vec![h200()], "driver 13.0").to_string(),
             format!("{text}driver 13.0\ncuda 0: NVIDIA H200, sm_90, 132 multiprocessors, 139 GiB")

@@ -1,7 +1,7 @@
 //! From a spec to a plan: wisdom, then measurement, then estimated cost.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,8 @@ impl Planner {
         let mut fitting: Vec<Fitting> = Vec::new();
         let mut passed: Vec<Candidate> = Vec::new();
         let mut taken: HashMap<&str, usize> = HashMap::new();
-        let mut least: Option<usize> = None;
+        // Of each solver what would take the least memory, where that is too much.
+        let mut short: BTreeMap<&str, (usize, Offer)> = BTreeMap::new();
         let mut failed = false;
         for (name, offer) in eligible {
             // The best few of a solver stand for the rest, unless memory decides; without measuring the best of all
@@ -92,7 +93,11 @@ impl Planner {
                     *kept += 1;
                     fitting.push((offer, execute, workers));
                 }
-                Err(Misfit::Memory(bytes)) => least = Some(least.map_or(bytes, |least| least.min(bytes))),
+                Err(Misfit::Memory(bytes)) => {
+                    if short.get(name).is_none_or(|(least, _)| bytes < *least) {
+                        short.insert(name, (bytes, offer));
+                    }
+                }
                 Err(Misfit::Refused(reason)) => {
                     failed = true;
                     let of = (offer.method, offer.recipe.platform());
@@ -101,6 +106,17 @@ impl Planner {
                 }
             }
         }
+        let limit = self.memory_limit.unwrap_or(0);
+        for (bytes, offer) in short.values() {
+            let alike = |(other, ..): &Fitting| {
+                other.method == offer.method && other.recipe.platform() == offer.recipe.platform()
+            };
+            if !fitting.iter().any(alike) {
+                let reason = format!("it takes {bytes} bytes, beyond the memory limit of {limit}");
+                candidates.push(Candidate::of(offer, Outcome::Refused(reason)));
+            }
+        }
+        let least = short.values().map(|(bytes, _)| *bytes).min();
         let ran = if fitting.is_empty() { None } else { self.choose(spec, &fitting, &mut candidates) };
         let Some((chosen, workers)) = ran else {
             let absent = self.machine.devices().is_empty();
@@ -119,7 +135,7 @@ impl Planner {
             });
             return Err(match (failure, least, refusal) {
                 (Some(failure), ..) => PlanError::Refused(failure),
-                (None, Some(needed), _) => PlanError::Memory { needed, limit: self.memory_limit.unwrap_or(0) },
+                (None, Some(needed), _) => PlanError::Memory { needed, limit },
                 (None, None, Some(refusal)) => PlanError::Refused(refusal),
                 (None, None, None) => PlanError::Refused(Refusal::new("planner", "no method serves this spec")),
             });
@@ -187,7 +203,9 @@ impl Planner {
         let mut watch = Watch::new();
         let entry = {
             let wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
-            wisdom.lookup(&self.machine.fingerprint(), SOURCE, spec, self.threads).cloned()?
+            // What won among all won among those that this planner may take, if it is one of them.
+            let of = |whose: &str| wisdom.lookup(whose, SOURCE, spec, self.threads).cloned();
+            self.known_as().as_deref().and_then(of).or_else(|| of(&self.machine.fingerprint()))?
         };
         let offer = self.offer(spec, entry.kernel()).filter(|offer| may_take(offer, offer.method == self.method))?;
         let candidate = |kernel: &KernelKey, outcome| Candidate {
@@ -471,10 +489,10 @@ impl Planner {
         let kernel = offers[chosen].0.kernel.clone();
         timings.retain(|(other, _)| *other != kernel);
         // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
-        if let Ok(entry) = Entry::new(kernel, least, timings) {
+        if let (Some(whose), Ok(entry)) = (self.known_as(), Entry::new(kernel, least, timings)) {
             let entry = if tried.is_some() { entry.with_workers(workers) } else { entry };
             let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(
-                &self.machine.fingerprint(),
+                &whose,
                 SOURCE,
                 spec,
                 self.threads,
@@ -672,6 +690,7 @@ mod tests {
     use super::*;
     use crate::plan::cost::{Term, Work};
     use crate::plan::testing::{At, Clockwork, Failing};
+    use crate::plan::wisdom::Wisdom;
 
     #[test]
     fn gpus_are_looked_for_where_that_is_worth_the_time() {
@@ -707,6 +726,48 @@ mod tests {
         let least = plan.primary().execute().scratch_bytes(1);
         let short = planner.clone().memory_limit(Some(least + plan.template_bytes()));
         assert_eq!(short.plan(&spec).unwrap().workers(), 1);
+    }
+
+    #[test]
+    fn what_was_measured_of_some_offers_is_no_wisdom_of_all() {
+        let spec: Spec = "corr:f32:60x70*9x9:valid".parse().unwrap();
+        let all = Planner::new().unwrap().platform(Platform::Cpu).threads(1).effort(Effort::Measure);
+        let direct = all.clone().method(Method::Direct);
+        let known = |planner: &Planner| {
+            let plan = planner.plan(&spec).unwrap();
+            plan.candidates().iter().any(|one| matches!(one.outcome, Outcome::Known(_)))
+        };
+        // A memory limit leaves offers out, and nothing is kept.
+        assert!(!known(&all.clone().memory_limit(Some(1 << 26))) && all.learnt().is_empty());
+        assert!(!known(&direct) && known(&direct) && known(&direct.clone().effort(Effort::Estimate)));
+        let note = all.clone().effort(Effort::Estimate).plan(&spec).unwrap().explain();
+        assert!(note.contains("wisdom of this spec is ignored: it is of method=direct alone"), "{note}");
+        assert!(!known(&all) && known(&all));
+        assert_eq!(all.learnt().len(), 2);
+        // What won among all serves a method that is its own.
+        let winner = all.plan(&spec).unwrap().method();
+        let other = Planner::with_machine(all.machine().clone()).platform(Platform::Cpu).threads(1);
+        let mut wisdom = Wisdom::new();
+        let plain = |machine: &str| !machine.contains(crate::plan::wisdom::ONLY);
+        for (key, entry) in all.learnt().iter().filter(|(key, _)| plain(&key.machine)) {
+            wisdom.insert(&key.machine, &key.source, &spec, key.threads, entry.clone()).unwrap();
+        }
+        assert_eq!(wisdom.len(), 1);
+        assert!(known(&other.method(winner).wisdom(wisdom)));
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_is_told() {
+        let spec: Spec = "zncc:f32:500x500*40x41:valid".parse().unwrap();
+        let planner = Planner::new().unwrap().platform(Platform::Cpu).threads(1);
+        let nothing = planner.clone().method(Method::Fourier).memory_limit(Some(1)).plan(&spec).map(|_| ());
+        let Err(PlanError::Memory { needed, .. }) = nothing else { panic!("{nothing:?}") };
+        let least = needed - 1;
+        let plan = planner.memory_limit(Some(least)).plan(&spec).unwrap();
+        let expected = format!("beyond the memory limit of {least}");
+        let told = |one: &Candidate| matches!(&one.outcome, Outcome::Refused(reason) if reason.contains(&expected));
+        let told: Vec<Method> = plan.candidates().iter().filter(|one| told(one)).map(|one| one.method).collect();
+        assert_eq!(told, [Method::Fourier], "{}", plan.explain());
     }
 
     #[test]

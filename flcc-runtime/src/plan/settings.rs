@@ -11,7 +11,7 @@ use flcc_core::spec::{Accuracy, Spec};
 use crate::plan::machine::Machine;
 use crate::plan::solver::{Method, Offer, Platform, Solver};
 use crate::plan::solvers::{self, SOLVERS};
-use crate::plan::wisdom::Wisdom;
+use crate::plan::wisdom::{ONLY, Wisdom};
 use crate::run::execute::Execute;
 
 /// How hard to think about a plan.
@@ -287,6 +287,22 @@ impl Planner {
         let asked = SOLVERS.iter().filter(|solver| self.asks(**solver));
         let offers = asked.filter_map(|solver| solver.offers(spec, &self.machine).ok()).flatten();
         offers.map(|offer| self.on_threads(offer)).collect()
+    }
+
+    /// Under which name wisdom keeps what this planner measures: the machine's, and which offers alone were timed, if
+    /// not all were, for their best is not the best of all. None under a memory limit, which leaves out offers too.
+    pub(crate) fn known_as(&self) -> Option<String> {
+        if self.memory_limit.is_some() {
+            return None;
+        }
+        let mut name = self.machine.fingerprint();
+        if self.platform != Platform::Auto && !self.machine.devices().is_empty() {
+            name.push_str(&format!("{ONLY}platform={}", self.platform));
+        }
+        if self.method != Method::Auto {
+            name.push_str(&format!("{ONLY}method={}", self.method));
+        }
+        Some(name)
     }
 
     /// An offer with the time that it is estimated to take on this planner's threads.

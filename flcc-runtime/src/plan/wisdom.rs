@@ -38,6 +38,9 @@ use crate::plan::cost::{Costs, TERMS, Term};
 /// The first line of a file.
 const HEADER: &str = "flcc-wisdom 2";
 
+/// What stands between a machine's fingerprint and which offers alone were timed: `method=direct`.
+pub(crate) const ONLY: &str = "/only:";
+
 /// The most bytes that are read as wisdom: 64 MiB, a hundred thousand plans.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -326,7 +329,10 @@ impl Wisdom {
         // The one that has most in common.
         let nearest =
             others.max_by_key(|key| (key.machine == machine, key.source == source, key.threads == threads))?;
-        let of = if nearest.machine != machine {
+        let only = nearest.machine.strip_prefix(machine).and_then(|rest| rest.strip_prefix(ONLY));
+        let of = if let Some(only) = only {
+            format!("{} alone", only.replace(ONLY, " and "))
+        } else if nearest.machine != machine {
             format!("another machine, {}", nearest.machine)
         } else if nearest.source != source {
             format!("other code, {} and not {source}", nearest.source)
