@@ -138,7 +138,19 @@ Fields of --json, one line a template:
 const BELOW_RESULTS: &str = concat!(places!(), result_fields!());
 
 /// Below the options of match.
-const BELOW_MATCH: &str = concat!(places!(), result_fields!(), peak_fields!());
+const BELOW_MATCH: &str = concat!(
+    places!(),
+    result_fields!(),
+    peak_fields!(),
+    "
+
+With --rotate, --scale or --finest there are no method, kernel and shape, and:
+  poses          how many were looked for
+  left_out       how many were larger than the image
+  peaks          each with middle (where the template's middle lies in the image), angle (degrees,
+                 counterclockwise), scale, position and shape (the box around the turned template),
+                 score and rank"
+);
 
 /// Below the options of stream.
 const BELOW_STREAM: &str = concat!(
@@ -686,6 +698,9 @@ pub struct Match {
     /// What is looked for.
     #[command(flatten)]
     pub search: Peaks,
+    /// How templates may stand in the image.
+    #[command(flatten)]
+    pub poses: Poses,
     /// The peaks as a table: template,rank,y,x,score, with --subpixel template,rank,y,x,refined_y,refined_x,score;
     /// z,y,x in volumes, x in signals
     #[arg(long = "peaks", value_name = "OUT.csv")]
@@ -695,6 +710,57 @@ pub struct Match {
     /// room is left out
     #[arg(long, value_name = "OUT.png")]
     pub annotate: Option<PathBuf>,
+}
+
+/// How templates may stand in an image, beside as they are.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Poses {
+    /// Templates may be turned by these degrees, counterclockwise about their middle: 0:360:5, or 0:360 in steps by
+    /// which no sample of the template moves further than one. Peaks are told as `rank middle score angle A scale S`,
+    /// at most --top of all poses together; of a place only the best pose is
+    #[arg(long, value_name = "FROM:TO[:STEP]", allow_hyphen_values = true)]
+    pub rotate: Option<Sweep>,
+    /// Templates may be so many times as large: 0.8:1.25:0.05, or 0.8:1.25 in steps by which the template's ends move
+    /// by one sample
+    #[arg(long, value_name = "FROM:TO[:STEP]", allow_hyphen_values = true)]
+    pub scale: Option<Sweep>,
+    /// Look for each peak's pose between those of --rotate and --scale, in steps halved until the angle's are no larger
+    /// than this
+    #[arg(long, value_name = "DEGREES", value_parser = number, allow_hyphen_values = true)]
+    pub finest: Option<f64>,
+}
+
+impl Poses {
+    /// Whether any is asked for.
+    pub fn asked(&self) -> bool {
+        self.rotate.is_some() || self.scale.is_some() || self.finest.is_some()
+    }
+}
+
+/// Values from one to another, in steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sweep {
+    /// The first.
+    pub from: f64,
+    /// The last, or what it does not pass.
+    pub to: f64,
+    /// From one to the next; as fine as the template asks for without it.
+    pub step: Option<f64>,
+}
+
+impl FromStr for Sweep {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Sweep, SpecError> {
+        let wrong = || SpecError::new("range", "FROM:TO or FROM:TO:STEP, as 0:360:5", text);
+        let parts = text.split(':').map(|part| part.trim().parse::<f64>().ok().filter(|value| value.is_finite()));
+        match parts.collect::<Option<Vec<f64>>>().ok_or_else(wrong)?[..] {
+            [value] => Ok(Sweep { from: value, to: value, step: Some(1.0) }),
+            [from, to] => Ok(Sweep { from, to, step: None }),
+            [from, to, step] => Ok(Sweep { from, to, step: Some(step) }),
+            _ => Err(wrong()),
+        }
+    }
 }
 
 /// merge.

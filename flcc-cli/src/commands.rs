@@ -16,6 +16,7 @@ pub mod manual;
 pub mod masked;
 pub mod merge;
 pub mod plan;
+pub mod posed;
 pub mod stream;
 pub mod templates;
 pub mod tune;
@@ -31,6 +32,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Command::Conv(args) => by_parts::run(correlate::Name::Conv, args, None, planning, out).map(|()| 0),
         Command::Corr(args) => by_parts::run(correlate::Name::Corr, args, None, planning, out).map(|()| 0),
         Command::Lcc(args) => by_parts::run(correlate::Name::Lcc, args, None, planning, out).map(|()| 0),
+        Command::Match(args) if args.poses.asked() => posed::run(args, planning, out).map(|()| 0),
         Command::Match(args) => {
             by_parts::run(correlate::Name::Match, &args.correlate, Some(args), planning, out).map(|()| 0)
         }

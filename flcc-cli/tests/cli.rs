@@ -394,6 +394,52 @@ fn several_templates_of_several_shapes() {
 }
 
 #[test]
+fn templates_are_found_in_poses() {
+    let folder = Folder::new();
+    photo(&folder);
+    // What stands in the image, turned by a quarter clockwise: it stands there turned back.
+    folder.bytes("turned.png", 9, 7, |k| noise((12 + 6 - k % 7) * 50 + 20 + k / 7));
+    let said = flcc(&folder, "match image.png turned.png --rotate 0:360:90 --accuracy exact").fine();
+    assert_eq!(said.out, "1 15.000,24.000 1 angle 90 scale 1\n");
+    let said = flcc(
+        &folder,
+        "match image.png turned.png --template template.png --rotate 0:180:90 --top 2 --json --peaks peaks.csv \
+         --annotate found.png",
+    )
+    .fine();
+    let lines = said.json();
+    assert_eq!((lines[0]["poses"].clone(), lines[0]["left_out"].clone()), (json!(3), json!(0)));
+    let [first, second] = [0, 1].map(|peak| lines[0]["peaks"][peak].clone());
+    assert_eq!((first["angle"].clone(), first["position"].clone()), (json!(90.0), json!([12, 20])));
+    assert_eq!((first["shape"].clone(), first["middle"].clone()), (json!([7, 9]), json!([15.0, 24.0])));
+    assert!(second["rank"] == 2 && second["score"].as_f64().unwrap() < 0.9);
+    assert_eq!(lines[1]["peaks"][0]["angle"], json!(0.0));
+    let table = std::fs::read_to_string(folder.at("peaks.csv")).unwrap();
+    assert!(table.starts_with("template,rank,y,x,angle,scale,score\nturned.png,1,15.000,24.000,90,1,"), "{table}");
+    assert!(folder.at("found.png").exists());
+    // Steps of which none is named are as fine as the template asks for: of 7x9 11.46 degrees, 32 in a circle.
+    let fine = flcc(&folder, "match image.png turned.png --rotate 0:360 --json").fine().json();
+    assert_eq!(fine[0]["poses"], json!(32));
+    let scaled = flcc(&folder, "match image.png template.png --scale 1:8:1 --json").fine();
+    assert_eq!((scaled.json()[0]["poses"].clone(), scaled.json()[0]["left_out"].clone()), (json!(6), json!(2)));
+    assert!(scaled.err.contains("2 of 8 poses are larger than the image and were left out"), "{scaled:?}");
+    for (args, error) in [
+        ("--rotate 0:360:90 --roi 1,1:3x3", "--roi: expected none where poses are looked for"),
+        ("--scale 0.5:2:0 -o out.npy", "--output: expected none where poses are looked for"),
+        ("--scale 0.5:2:0", "--scale: expected FROM:TO:STEP"),
+        ("--rotate x", "expected FROM:TO or FROM:TO:STEP"),
+        ("--rotate 0 --boundary wrap", "--boundary: expected none where poses"),
+        ("--rotate 0 --boundary unknown", "--boundary: expected none where poses"),
+        ("--rotate 0 --measure ssd", "measure: expected a normalised measure"),
+        ("--rotate 0:90:45 --finest 0", "finest: expected degrees above 0"),
+        ("--scale 90", "scale: expected"),
+    ] {
+        let said = flcc(&folder, &format!("match image.png template.png {args}"));
+        assert!(said.status == 2 && said.err.contains(error), "{args}: {said:?}");
+    }
+}
+
+#[test]
 fn masks_of_images_and_of_arrays() {
     let folder = Folder::new();
     photo(&folder);

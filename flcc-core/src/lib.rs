@@ -16,6 +16,7 @@ pub mod key;
 pub mod measure;
 pub mod op;
 pub mod peaks;
+pub mod pose;
 pub mod reference;
 pub mod runs;
 pub mod score;

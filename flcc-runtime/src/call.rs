@@ -4,4 +4,5 @@ pub mod masked;
 pub mod oneshot;
 pub mod pairs;
 pub mod peaks;
+pub mod poses;
 pub mod stream;

@@ -58,6 +58,7 @@ pub use call::pairs::Pairs;
 #[doc(inline)]
 pub use call::peaks;
 pub use call::peaks::{Peak, PeakOptions, find_peaks, find_peaks_in};
+pub use call::poses::{PosedMatcher, PosedOptions, PosedPeak, find_posed};
 pub use call::stream::Stream;
 pub use cpu::window_stats::{Stat, WindowStats, window_stats};
 #[doc(hidden)]
@@ -69,6 +70,7 @@ pub use flcc_core::extent::{Mode, Region};
 pub use flcc_core::image::Image;
 pub use flcc_core::measure::{Best, Measure};
 pub use flcc_core::op::Op;
+pub use flcc_core::pose;
 pub use flcc_core::score::ScoreMap;
 pub use flcc_core::shape::Shape;
 pub use flcc_core::spec::{Accuracy, MaskKind, Spec};

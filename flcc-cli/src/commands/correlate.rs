@@ -568,6 +568,7 @@ pub fn marks_of(spec: &Spec, template: usize, peaks: &[Peak]) -> impl Iterator<I
     peaks.iter().zip(1..).map(move |(peak, rank)| Mark {
         origin: position(spec, &peak.position),
         shape: spec.template(),
+        corners: None,
         rank,
         group: template,
         score: peak.score,
@@ -615,13 +616,13 @@ fn text_lines(name: Option<&String>, found: &Found, count: bool) -> String {
 }
 
 /// A name without what would end its line: control characters are told as in a string of Rust, a new line as `\n`.
-fn in_line(name: &str) -> String {
+pub fn in_line(name: &str) -> String {
     let told = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     name.chars().map(told).collect()
 }
 
 /// The names of the axes in tables, the slowest first.
-const AXES: [&str; 3] = ["z", "y", "x"];
+pub const AXES: [&str; 3] = ["z", "y", "x"];
 
 /// The first line of a table of peaks: `template,rank,y,x,refined_y,refined_x,score`.
 fn table_header(image: Shape, refined: bool) -> String {
@@ -644,7 +645,7 @@ fn table_rows(name: &str, found: &Found) -> String {
 }
 
 /// A text as a field of a table, as RFC 4180 says.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
 }
 

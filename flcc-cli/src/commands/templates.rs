@@ -107,7 +107,7 @@ fn check_axes(templates: &[Image], axes: usize) -> Result<(), SpecError> {
 }
 
 /// What is told of each template, as the options say.
-fn told(options: &Peaks) -> PeakOptions {
+pub fn told(options: &Peaks) -> PeakOptions {
     PeakOptions {
         top: options.top.or(if options.threshold.is_some() { None } else { Some(1) }),
         threshold: options.threshold,

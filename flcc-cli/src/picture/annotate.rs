@@ -72,7 +72,14 @@ pub fn picture(scene: &Scene<'_>) -> Result<Canvas, Error> {
             let (color, dash) = style(mark.group);
             let thick = if mark.rank == 1 { thick + (thick + 1) / 2 } else { thick };
             let thick = line_width(thick, boxed.area);
-            canvas.outline(boxed.area, thick, color, dash * thick);
+            match mark.corners {
+                Some(corners) => {
+                    let [down, along] = laid.scales;
+                    let place = |[y, x]: [f64; 2]| [area[1] as f64 + down.place(y), area[0] as f64 + along.place(x)];
+                    canvas.polygon(corners.map(place), thick, color, dash * thick);
+                }
+                None => canvas.outline(boxed.area, thick, color, dash * thick),
+            }
         }
         for ((mark, boxed), place) in marks.iter().zip(&boxes).zip(&places).rev() {
             let (Some([x, y]), [wide, tall]) = (place, boxed.label) else { continue };

@@ -162,6 +162,38 @@ impl Canvas {
         }
     }
 
+    /// The lines from each corner of a polygon, as rows and columns, to the next, as [`Canvas::outline`] draws those of
+    /// a box; the first is half as thick again, so that it is seen which way is up.
+    pub fn polygon(&mut self, corners: [[f64; 2]; 4], thick: i64, color: Color, dash: i64) {
+        let sides = |number: usize| (corners[number], corners[(number + 1) % corners.len()]);
+        let half = |number: usize| thick as f64 / 2.0 * if number == 0 { 1.5 } else { 1.0 };
+        for (number, (from, to)) in (0..corners.len()).map(sides).enumerate() {
+            self.stroke(from, to, half(number) + 1.0, INK, 0);
+        }
+        for (number, (from, to)) in (0..corners.len()).map(sides).enumerate() {
+            self.stroke(from, to, half(number), color, dash);
+        }
+    }
+
+    /// A straight line with round ends, of all pixels within `half` of it: `dash` of them drawn and as many left out, 0
+    /// for all drawn.
+    fn stroke(&mut self, from: [f64; 2], to: [f64; 2], half: f64, color: Color, dash: i64) {
+        let along = [to[0] - from[0], to[1] - from[1]];
+        let length = along[0].hypot(along[1]);
+        let low = [0, 1].map(|axis| (from[axis].min(to[axis]) - half).floor() as i64);
+        let high = [0, 1].map(|axis| (from[axis].max(to[axis]) + half).ceil() as i64);
+        for (x, y) in self.inside([low[1], low[0], high[1] - low[1] + 1, high[0] - low[0] + 1]) {
+            let at = [y as f64 + 0.5 - from[0], x as f64 + 0.5 - from[1]];
+            let passed = if length > 0.0 { (at[0] * along[0] + at[1] * along[1]) / length } else { 0.0 };
+            let on = passed.clamp(0.0, length);
+            let foot = [0, 1].map(|axis| if length > 0.0 { on * along[axis] / length } else { 0.0 });
+            let drawn = dash == 0 || (on as i64).div_euclid(dash) % 2 == 0;
+            if drawn && (at[0] - foot[0]).hypot(at[1] - foot[1]) <= half {
+                self.set(x, y, color);
+            }
+        }
+    }
+
     /// Text whose middle line stands at `y`; `place` is the part of its width that lies left of `x`.
     pub fn text(&mut self, x: i64, y: i64, place: f64, size: f64, text: &str, color: Color) {
         self.letters([x as f64 - place * text_width(text, size), y as f64 + middle(size)], size, text, color, |p| p);

@@ -62,6 +62,11 @@ impl Scale {
         let (from, to) = (first.div_euclid(samples), (first + count + samples - 1).div_euclid(samples));
         (from * self.pixels, to * self.pixels)
     }
+
+    /// The pixel of a place between samples, both from the first one's beginning.
+    pub fn place(self, at: f64) -> f64 {
+        at / self.samples as f64 * self.pixels as f64
+    }
 }
 
 /// An entry of the legend.

@@ -14,6 +14,8 @@ pub struct Mark {
     pub origin: Vec<i64>,
     /// The template's shape.
     pub shape: Shape,
+    /// The corners of the template where it is turned, in order, as rows and columns from the image's corner.
+    pub corners: Option<[[f64; 2]; 4]>,
     /// Its rank, from 1.
     pub rank: usize,
     /// Which template it belongs to: chooses the colour, the line and the letter.

@@ -55,6 +55,8 @@ pub struct Support {
     template: [usize; 3],
     /// Positive weights in each box from the first sample on: one row, column and plane more than the template has.
     counts: Vec<u32>,
+    /// Runs of positive weights along rows: where each begins, and how many they are.
+    runs: Vec<([usize; 3], usize)>,
 }
 
 impl Support {
@@ -70,7 +72,20 @@ impl Support {
                     row + counts[at(z - 1, y, x)] + counts[at(z, y - 1, x)] - counts[at(z - 1, y - 1, x)];
             }
         }
-        Support { template, counts }
+        let mut runs: Vec<([usize; 3], usize)> = Vec::new();
+        for (index, _) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+            let at = [index / template[2] / template[1], index / template[2] % template[1], index % template[2]];
+            match runs.last_mut() {
+                Some(([z, y, x], count)) if [*z, *y, *x + *count] == at => *count += 1,
+                _ => runs.push((at, 1)),
+            }
+        }
+        Support { template, counts, runs }
+    }
+
+    /// Runs of positive weights along rows: where each begins in the template, and how many they are.
+    pub fn runs(&self) -> &[([usize; 3], usize)] {
+        &self.runs
     }
 
     /// The samples of an axis that every tap passes over, where there are so many outputs along it.

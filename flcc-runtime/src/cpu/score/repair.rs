@@ -4,8 +4,9 @@
 //! the panel alone sets the scale. Cost `N_T` a panel.
 
 use flcc_core::boundary::Boundary;
+use flcc_core::each_type;
 use flcc_core::measure::Measure;
-use flcc_core::view::AnyView;
+use flcc_core::view::{AnyView, Row};
 
 use crate::isa::{self, IsaSet};
 use crate::problem::lanes;
@@ -30,6 +31,9 @@ impl Panels<'_> {
     /// The score of the panel that begins at an image position, for a normalised measure or squared differences;
     /// `panel` is room for its samples.
     pub fn score(&self, measure: Measure, begin: [isize; 3], template: &Checked, panel: &mut [f64]) -> f64 {
+        if measure == Measure::Zncc && self.is_flat(begin) {
+            return 0.0;
+        }
         self.collect(begin, panel);
         let ordinary = self.boundary.value().is_none_or(|value| value == 0.0 || (1e-100..1e100).contains(&value.abs()));
         let single = panel.len() == self.template.iter().product::<usize>()
@@ -115,6 +119,32 @@ impl Panels<'_> {
             }
             Measure::Cc | Measure::Sad => f64::NAN,
         }
+    }
+
+    /// Whether a panel is known to be constant under a mask that hides some of it: beside flat parts of an image there
+    /// are many such. What is not known is `false`.
+    fn is_flat(&self, begin: [isize; 3]) -> bool {
+        let Some(support) = &self.weights.support else { return false };
+        let lengths = self.image.shape().padded();
+        let mut first = [0; 3];
+        for axis in 0..3 {
+            match usize::try_from(begin[axis]) {
+                Ok(at) if at + self.template[axis] <= lengths[axis] => first[axis] = at,
+                _ => return false,
+            }
+        }
+        self.image.channels() == 1
+            && each_type!(AnyView, self.image, view => {
+                let [z, y, x] = first;
+                let mut value = None;
+                support.runs().iter().all(|&([dz, dy, dx], count)| match view.row(z + dz, y + dy, x + dx, count) {
+                    Row::Slice(samples) => {
+                        let value = *value.get_or_insert(samples[0]);
+                        samples.iter().all(|sample| *sample == value)
+                    }
+                    Row::Strided { .. } => false,
+                })
+            })
     }
 
     fn collect(&self, begin: [isize; 3], panel: &mut [f64]) {
@@ -270,4 +300,40 @@ fn cosine(panel: &[f64], template: &Checked, weights: Option<&[f64]>) -> f64 {
         }
     }
     if energy == 0.0 { 0.0 } else { (cross / energy.sqrt()).clamp(-1.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use flcc_core::dtype::Pixels;
+    use flcc_core::shape::Shape;
+    use flcc_core::spec::Spec;
+
+    use super::*;
+
+    #[test]
+    fn what_is_flat_under_a_mask_is_known_without_its_samples() {
+        let spec: Spec = "zncc:u8:6x7*2x3:valid,mask01".parse().unwrap();
+        // The first sample of the second row and the last of the first do not count.
+        let mask = Pixels::U8(vec![1, 1, 0, 0, 1, 1]);
+        let mask = AnyView::dense(&mask, spec.template(), 1).unwrap();
+        let weights = template::check_mask(&spec, Some(&mask)).unwrap();
+        let mut samples = vec![9u8; 42];
+        (samples[2 * 7 + 4], samples[3 * 7 + 2]) = (200, 1);
+        for of in [Pixels::U8(samples.clone()), Pixels::U8(samples).cast(flcc_core::dtype::DType::F32)] {
+            let image = AnyView::dense(&of, Shape::new(&[6, 7]).unwrap(), 1).unwrap();
+            let isas = IsaSet::of(&[]);
+            let panels =
+                Panels { image: &image, boundary: Boundary::Zero, template: [1, 2, 3], weights: &weights, isas };
+            let flat = |y: isize, x: isize| panels.is_flat([0, y, x]);
+            // Where both hide behind the mask, and where one counts.
+            assert!(flat(2, 2) && !flat(2, 3) && !flat(2, 1) && !flat(3, 2) && !flat(1, 3));
+            // All places against the samples themselves.
+            for (y, x) in (0..5).flat_map(|y| (0..5).map(move |x| (y, x))) {
+                let seen = [[y, x], [y, x + 1], [y + 1, x + 1], [y + 1, x + 2]].map(|[y, x]| image.at([0, y, x]));
+                assert_eq!(flat(y as isize, x as isize), seen.iter().all(|value| *value == seen[0]), "{y},{x}");
+            }
+            // Beyond the image nothing is known.
+            assert!(!flat(-1, 0) && !flat(5, 0) && !flat(0, 5));
+        }
+    }
 }
