@@ -276,7 +276,7 @@ fn bounds(counts: &[f64], sides: [usize; 3]) -> Option<([usize; 3], [usize; 3])>
             out[axis] = out[axis].min(at[axis]).min(sides[axis] - 1 - at[axis]);
         }
     }
-    let kept = [0, 1, 2].map(|axis| sides[axis].checked_sub(2 * out[axis]).unwrap_or(0));
+    let kept = [0, 1, 2].map(|axis| sides[axis].saturating_sub(2 * out[axis]));
     (kept.iter().all(|&side| side > 0)).then_some((out, kept))
 }
 
