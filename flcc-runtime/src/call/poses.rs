@@ -65,7 +65,7 @@ impl PosedPeak {
 /// use flcc_runtime::pose::Poses;
 /// use flcc_runtime::{Measure, PeakOptions, PosedOptions, Shape, View, find_posed};
 ///
-/// let image: Vec<u8> = (0..900u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+/// let image: Vec<u8> = (0..900u32).map(|i| (i * i).wrapping_mul(2_654_435_761).rotate_left(8) as u8).collect();
 /// let image = View::new(&image, Shape::new(&[30, 30])?)?;
 /// // As it stands in the image, turned back by a quarter.
 /// let part = image.part([7, 11], Shape::new(&[8, 8])?)?;
