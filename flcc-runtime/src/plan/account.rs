@@ -192,7 +192,9 @@ fn rows(plan: &Plan, all: Vec<Candidate>) -> Vec<Row> {
             return None;
         }
         let execute = offer.recipe.build(spec, planner.memory_limit).ok()?;
-        let workers = offer.work.threads(planner.machine().costs(), planner.threads);
+        // As many as would execute it, one where none has room.
+        let most = offer.work.threads(planner.machine().costs(), planner.threads);
+        let workers = (1..=most).rev().find(|&workers| planner.fits(spec, execute.as_ref(), workers)).unwrap_or(1);
         Some(execute.held_bytes(workers, spec.templates()))
     };
     let offered = offered.into_iter().map(|candidate| Row { bytes: bytes_of(&candidate), candidate });

@@ -271,7 +271,7 @@ impl Planner {
     }
 
     /// Whether an execution by so many threads, with the templates, takes no more memory than it may.
-    fn fits(&self, spec: &Spec, execute: &dyn Execute, workers: usize) -> bool {
+    pub(crate) fn fits(&self, spec: &Spec, execute: &dyn Execute, workers: usize) -> bool {
         self.memory_limit.is_none_or(|limit| execute.held_bytes(workers, spec.templates()) <= limit)
     }
 
