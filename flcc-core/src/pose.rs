@@ -130,8 +130,13 @@ impl Pose {
         let weights = mask.map(AnyView::to_f64);
         let weight = |place: [f64; 3]| weights.as_ref().map_or(1.0, |weights| weights[nearest(place, lengths)]);
         let counts: Vec<f64> = positions(sides).map(|at| place(at).map_or(0.0, weight)).collect();
-        let (from, kept) = bounds(&counts, sides)
-            .ok_or_else(|| SpecError::new("pose", "one that leaves a sample of the template", format!("{self:?}")))?;
+        let (from, kept) = bounds(&counts, sides).ok_or_else(|| {
+            SpecError::new(
+                "pose",
+                "one that leaves a sample of the template",
+                format!("{} degrees at scale {}", self.angle, self.scale),
+            )
+        })?;
         // As it is a template keeps its box, whatever its mask.
         let (from, kept) = if self.is_exact() { ([0; 3], sides) } else { (from, kept) };
         let inside = |at: [usize; 3]| [0, 1, 2].map(|axis| at[axis] + from[axis]);
