@@ -702,7 +702,7 @@ pub struct Match {
     #[command(flatten)]
     pub poses: Poses,
     /// The peaks as a table: template,rank,y,x,score, with --subpixel template,rank,y,x,refined_y,refined_x,score;
-    /// z,y,x in volumes, x in signals
+    /// z,y,x in volumes, x in signals; of poses template,rank,y,x,angle,scale,score, where y,x is the middle
     #[arg(long = "peaks", value_name = "OUT.csv")]
     pub table: Option<PathBuf>,
     /// The image with a numbered box around each peak, lettered where there are several templates: of a volume the
@@ -715,13 +715,14 @@ pub struct Match {
 /// How templates may stand in an image, beside as they are.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Poses {
-    /// Templates may be turned by these degrees, counterclockwise about their middle: 0:360:5, or 0:360 in steps by
-    /// which no sample of the template moves further than one. Peaks are told as `rank middle score angle A scale S`,
-    /// at most --top of all poses together; of a place only the best pose is
+    /// Templates may be turned by these degrees, counterclockwise about their middle: 0:360:5, one as 30, or 0:360 in
+    /// even steps by which no sample of the template moves further than one. Peaks are told as `rank middle score
+    /// angle A scale S`, at most --top of all poses together, and of those near each other the best. For zncc, ncc and
+    /// nssd in mode valid; with --mask, not with -o, --heatmap, --tile, --roi, --image-mask, --exclusive or --count
     #[arg(long, value_name = "FROM:TO[:STEP]", allow_hyphen_values = true)]
     pub rotate: Option<Sweep>,
-    /// Templates may be so many times as large: 0.8:1.25:0.05, or 0.8:1.25 in steps by which the template's ends move
-    /// by one sample
+    /// Templates may be so many times as large, from 1/64 to 64: 0.8:1.25:0.05, or 0.8:1.25 in even steps by which the
+    /// template's ends move by one sample at most
     #[arg(long, value_name = "FROM:TO[:STEP]", allow_hyphen_values = true)]
     pub scale: Option<Sweep>,
     /// Look for each peak's pose between those of --rotate and --scale, in steps halved until the angle's are no larger

@@ -420,6 +420,8 @@ fn templates_are_found_in_poses() {
     // Steps of which none is named are as fine as the template asks for: of 7x9 11.46 degrees, 32 in a circle.
     let fine = flcc(&folder, "match image.png turned.png --rotate 0:360 --json").fine().json();
     assert_eq!(fine[0]["poses"], json!(32));
+    let even = flcc(&folder, "match image.png template.png --rotate=-30:30 --json").fine().json();
+    assert_eq!((even[0]["poses"].clone(), even[0]["peaks"][0]["angle"].clone()), (json!(7), json!(0.0)));
     let scaled = flcc(&folder, "match image.png template.png --scale 1:8:1 --json").fine();
     assert_eq!((scaled.json()[0]["poses"].clone(), scaled.json()[0]["left_out"].clone()), (json!(6), json!(2)));
     assert!(scaled.err.contains("2 of 8 poses are larger than the image and were left out"), "{scaled:?}");
@@ -432,6 +434,7 @@ fn templates_are_found_in_poses() {
         ("--rotate 0 --boundary unknown", "--boundary: expected none where poses"),
         ("--rotate 0 --measure ssd", "measure: expected a normalised measure"),
         ("--rotate 0:90:45 --finest 0", "finest: expected degrees above 0"),
+        ("--finest 1", "finest: expected none of poses that have one angle and one scale"),
         ("--scale 90", "scale: expected"),
     ] {
         let said = flcc(&folder, &format!("match image.png template.png {args}"));

@@ -35,11 +35,12 @@ pub struct Posed {
     pub mask: Option<Image>,
 }
 
-/// Poses in which a template is looked for; the shares of a grid of poses.
+/// Poses in which a template is looked for: every angle of some with every scale of some.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poses {
     all: Vec<Pose>,
     step: [f64; 2],
+    range: [[f64; 2]; 2],
 }
 
 /// How many poses there are at most: with more, what was meant is no grid.
@@ -114,11 +115,8 @@ impl Pose {
         }
         let lengths = shape.padded();
         let middle = lengths.map(|length| (length - 1) as f64 / 2.0);
-        let reach = self.reach(middle);
-        let sides = [0, 1, 2].map(|axis| {
-            let most = (2.0 * reach[axis] + CLOSE) as usize + 1;
-            if self.is_exact() || most % 2 == lengths[axis] % 2 { most } else { (most - 1).max(1) }
-        });
+        let weights = mask.map(AnyView::to_f64);
+        let sides = self.sides(lengths, weights.as_deref());
         // Where a sample of the box is in the template.
         let place = |at: [usize; 3]| {
             let from_middle = [0, 1, 2].map(|axis| at[axis] as f64 - (sides[axis] - 1) as f64 / 2.0);
@@ -127,7 +125,6 @@ impl Pose {
             let inside = (0..3).all(|axis| place[axis] >= -CLOSE && place[axis] <= (lengths[axis] - 1) as f64 + CLOSE);
             inside.then(|| [0, 1, 2].map(|axis| place[axis].clamp(0.0, (lengths[axis] - 1) as f64)))
         };
-        let weights = mask.map(AnyView::to_f64);
         let weight = |place: [f64; 3]| weights.as_ref().map_or(1.0, |weights| weights[nearest(place, lengths)]);
         let counts: Vec<f64> = positions(sides).map(|at| place(at).map_or(0.0, weight)).collect();
         let (from, kept) = bounds(&counts, sides).ok_or_else(|| {
@@ -171,6 +168,36 @@ impl Pose {
         Ok(Posed { template, mask })
     }
 
+    /// Whether a template that is `weights` heavy, 1 everywhere without them, is larger than an image in this pose,
+    /// whatever of the box around it is left out: known before it is made.
+    pub fn is_larger(&self, template: Shape, weights: Option<&[f64]>, image: Shape) -> bool {
+        let sides = self.sides(template.padded(), weights);
+        // At either end a row of the box may have no sample that counts, or so many as one of the template is long.
+        let slack = if self.is_exact() { 0.0 } else { 2.0 * self.scale + 4.0 };
+        sides.into_iter().zip(image.padded()).any(|(side, image)| side as f64 - slack > image as f64)
+    }
+
+    /// The sides of a box about the middle that has all samples that may count.
+    fn sides(&self, lengths: [usize; 3], weights: Option<&[f64]>) -> [usize; 3] {
+        let middle = lengths.map(|length| (length - 1) as f64 / 2.0);
+        let mut corner = middle;
+        if let Some(weights) = weights.filter(|_| !self.is_exact()) {
+            // A place counts as the sample nearest to it does.
+            let mut farthest = [0.0f64; 3];
+            for (at, _) in positions(lengths).zip(weights).filter(|(_, weight)| **weight > 0.0) {
+                for axis in 0..3 {
+                    farthest[axis] = farthest[axis].max((at[axis] as f64 - middle[axis]).abs() + 0.5);
+                }
+            }
+            corner = [0, 1, 2].map(|axis| middle[axis].min(farthest[axis]));
+        }
+        let reach = self.reach(corner);
+        [0, 1, 2].map(|axis| {
+            let most = (2.0 * reach[axis] + CLOSE) as usize + 1;
+            if self.is_exact() || most % 2 == lengths[axis] % 2 { most } else { (most - 1).max(1) }
+        })
+    }
+
     /// Whether samples are the template's own: turned by a multiple of 90 degrees, of the same size.
     fn is_exact(&self) -> bool {
         self.scale == 1.0 && turn(self.angle).iter().all(|part| part.fract() == 0.0)
@@ -201,12 +228,27 @@ impl Poses {
         }
         let of_scale = |&scale: &f64| angles.iter().map(move |&angle| Pose::new(angle, scale));
         let all = scales.iter().flat_map(of_scale).collect::<Result<_, _>>()?;
-        Ok(Poses { all, step: [angles, scales].map(step) })
+        let step = [angles, scales].map(step);
+        let ends = |values: &[f64]| {
+            let ends = |[low, high]: [f64; 2], &value: &f64| [low.min(value), high.max(value)];
+            values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], ends)
+        };
+        let [low, high] = ends(angles);
+        let around = high - low + step[0] > 360.0 - CLOSE;
+        let angles = if around { [f64::NEG_INFINITY, f64::INFINITY] } else { [low, high] };
+        Ok(Poses { all, step, range: [angles, ends(scales)] })
     }
 
     /// The poses: of the first scale all angles, then those of the next.
     pub fn all(&self) -> &[Pose] {
         &self.all
+    }
+
+    /// Whether a pose lies between these, or is one of them: all angles do where they go around.
+    pub fn has_between(&self, pose: &Pose) -> bool {
+        let [angles, scales] = self.range;
+        let within = |value: f64, [low, high]: [f64; 2]| value >= low - CLOSE && value <= high + CLOSE;
+        within(pose.angle, angles) && within(pose.scale, scales)
     }
 
     /// The smallest step between two angles, in degrees, and between two scales; 0 where there is one.
@@ -419,6 +461,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_larger_than_an_image_is_known_before_it_is_made() {
+        let template = image(&[20, 30], |y, x| y * x);
+        let disc = image(&[20, 30], |y, x| f64::from(u8::from(y.hypot(x) < 6.0)));
+        for mask in [None, Some(disc.view())] {
+            let weights = mask.as_ref().map(AnyView::to_f64);
+            let weights = weights.as_deref();
+            for (angle, scale) in [(0.0, 1.0), (45.0, 1.0), (10.0, 2.5), (90.0, 1.0), (77.0, 0.4)] {
+                let pose = Pose::new(angle, scale).unwrap();
+                let sides = pose.of(&template.view(), mask.as_ref()).unwrap().template.shape();
+                let [_, height, width] = sides.padded();
+                // None that fits is said to be larger, and what is far larger is.
+                assert!(!pose.is_larger(template.shape(), weights, sides), "{angle} {scale}");
+                let less = (2.0 * scale + 8.0) as usize;
+                let lesser = Shape::new(&[height, width].map(|side| side.saturating_sub(less).max(1))).unwrap();
+                if height.max(width) > less + 1 {
+                    assert!(pose.is_larger(template.shape(), weights, lesser), "{angle} {scale}");
+                }
+            }
+        }
+        // Known at once, where to make it would take hours.
+        let huge = Shape::new(&[100_000, 100_000]).unwrap();
+        assert!(Pose::new(1.0, 64.0).unwrap().is_larger(huge, None, template.shape()));
+    }
+
+    #[test]
     fn smaller_templates_are_averages() {
         // Stripes of one sample are grey at a third of the size, and no moire.
         let template = image(&[60, 60], |_, x| if (x + 0.5).rem_euclid(2.0) < 1.0 { 100.0 } else { 0.0 });
@@ -467,6 +534,10 @@ mod tests {
         let poses = Poses::grid(&[0.0, 5.0, 12.0], &[1.0, 1.5]).unwrap();
         assert_eq!((poses.all().len(), poses.step()), (6, [5.0, 0.5]));
         assert_eq!(poses.all()[4], Pose::new(5.0, 1.5).unwrap());
+        let pose = |angle, scale| Pose::new(angle, scale).unwrap();
+        assert!(poses.has_between(&pose(7.0, 1.2)) && poses.has_between(&pose(12.0, 1.5)));
+        assert!(!poses.has_between(&pose(-1.0, 1.2)) && !poses.has_between(&pose(7.0, 1.6)));
+        assert!(Poses::grid(&[0.0, 120.0, 240.0], &[1.0]).unwrap().has_between(&pose(-50.0, 1.0)));
         assert_eq!(Poses::grid(&[3.0], &[1.0, 1.0]).unwrap().step(), [0.0, 0.0]);
         assert!(Poses::grid(&[], &[1.0]).is_err() && Poses::grid(&[0.0], &[0.0]).is_err());
         assert!(Pose::new(f64::INFINITY, 1.0).is_err() && Pose::new(0.0, 100.0).is_err());

@@ -54,9 +54,9 @@ pub fn run(args: &Match, planning: &Planning, out: &mut dyn Write) -> Result<(),
         let of = (image.dtype(), image.shape(), image.channels());
         let spec = problem.spec_of(of, &view, 1, None).map_err(named)?;
         let poses = poses(&args.poses, spec.template())?;
-        // Each has its samples and a mask of bytes, or weights.
-        let bytes = poses.all().len() as f64 * spec.template().len() as f64 * 17.0;
-        check(&format!("{} poses of {}", poses.all().len(), spec.template()), bytes)?;
+        // One at a time and thread is made, no larger than the image: its samples in f64, what they count, its mask.
+        let threads = session.planner.machine().cores().max(session.threads);
+        check(&format!("poses of {}", spec.template()), 25.0 * (threads * image.shape().len()) as f64)?;
         let began = Instant::now();
         let matcher = session.planner.posed(&spec, &view, mask.as_ref(), &poses)?;
         let peaks = search(&matcher, &image, &session, (options, args.poses.finest))?;
@@ -123,7 +123,7 @@ fn poses(args: &Args, template: Shape) -> Result<Poses, SpecError> {
     let angles = match args.rotate {
         None => vec![0.0],
         Some(Sweep { from, to, step }) => {
-            steps("--rotate", [from, to, step.unwrap_or(fine_angle(template))], Some(360.0))?
+            steps("--rotate", [from, to, step.unwrap_or(even(from, to, fine_angle(template)))], Some(360.0))?
         }
     };
     let scales = match args.scale {
@@ -131,10 +131,16 @@ fn poses(args: &Args, template: Shape) -> Result<Poses, SpecError> {
         Some(Sweep { from, to, step }) => {
             // By this the outermost samples move by one.
             let longest = template.lengths().iter().copied().max().unwrap_or(1);
-            steps("--scale", [from, to, step.unwrap_or(2.0 / longest as f64)], None)?
+            steps("--scale", [from, to, step.unwrap_or(even(from, to, 2.0 / longest as f64))], None)?
         }
     };
     Poses::grid(&angles, &scales)
+}
+
+/// The largest step up to `most` that leads from one value to another.
+fn even(from: f64, to: f64, most: f64) -> f64 {
+    let count = ((to - from) / most - 1e-9).ceil();
+    if count >= 1.0 && count.is_finite() { (to - from) / count } else { most }
 }
 
 fn search(

@@ -53,8 +53,10 @@ impl PosedPeak {
     }
 }
 
-/// The places where a template stands in an image in any of some poses, best first: of each place the pose whose score
-/// is best there.
+/// The places where a template stands in an image in any of some poses, best first.
+///
+/// They are the peaks of each pose's scores, of which those near a better one of another pose that stays are left out,
+/// as [`exclusive`] does it. So a place beside a better one of its own pose is none, even where that is left out.
 ///
 /// The score of a place and a pose is that of [`match_template`](crate::match_template) with the template and the mask
 /// that [`Pose::of`] makes, and so is its error. Every pose is computed at every place where all of it lies inside the
@@ -106,8 +108,8 @@ pub struct PosedMatcher {
     spec: Spec,
     template: Image,
     mask: Option<Image>,
+    poses: Poses,
     members: Vec<Member>,
-    step: [f64; 2],
     left_out: usize,
     /// How many poses are computed side by side, each by one thread.
     side_by_side: usize,
@@ -152,13 +154,18 @@ impl Planner {
             spec: spec.clone(),
             template: owned(template)?,
             mask: mask.map(owned).transpose()?,
+            poses: poses.clone(),
             members: Vec::new(),
-            step: poses.step(),
             left_out: 0,
             side_by_side: 1,
         };
+        let weights = mask.map(AnyView::to_f64);
         let specs = each(self.threads, poses.all().len(), &Control::default(), |number| {
-            Ok(matcher.spec_of(&matcher.posed(poses.all()[number])?)?)
+            let pose = poses.all()[number];
+            match pose.is_larger(spec.template(), weights.as_deref(), spec.image()) {
+                true => Ok(None),
+                false => Ok(matcher.spec_of(&matcher.posed(pose)?)?),
+            }
         })?;
         // With few poses all threads share one after the other, as those of a GPU do.
         let alone = self.clone().threads(1).platform(Platform::Cpu);
@@ -209,6 +216,10 @@ impl PosedMatcher {
         if let Some(finest) = options.finest.filter(|finest| finest.is_nan() || *finest <= 0.0) {
             return Err(SpecError::new("finest", "degrees above 0", finest).into());
         }
+        if let (Some(finest), [0.0, 0.0]) = (options.finest, self.poses.step()) {
+            let expected = "none of poses that have one angle and one scale: nothing lies between";
+            return Err(SpecError::new("finest", expected, finest).into());
+        }
         let top = options.peaks.top;
         let distance = Some(options.peaks.distance(Some(self.spec.template())));
         let mut list = Shortlist::new(PeakOptions { min_distance: distance, ..options.peaks }, self.members.len());
@@ -234,6 +245,19 @@ impl PosedMatcher {
                 self.refine(image, peak, finest, &options.peaks)?;
             }
             self.sort(&mut all);
+            // They may have come near each other.
+            let apart = distance.unwrap_or(0) as f64;
+            let near = |a: &PosedPeak, b: &PosedPeak| {
+                a.peak.position.len() == b.peak.position.len()
+                    && a.middle().iter().zip(b.middle()).all(|(a, b)| (a - b).abs() <= apart)
+            };
+            let mut kept: Vec<PosedPeak> = Vec::with_capacity(all.len());
+            for peak in all {
+                if !kept.iter().any(|other| near(other, &peak)) {
+                    kept.push(peak);
+                }
+            }
+            all = kept;
         }
         Ok(all)
     }
@@ -249,7 +273,14 @@ impl PosedMatcher {
         let of_pose = |number: usize, control: &Control<'_>| -> Result<Vec<Peak>, ExecError> {
             let Member { pose, plan } = &self.members[number];
             // Bound for the time being: with its spectra and scratch a pose may take tens of megabytes.
-            let (mut found, _) = bind(plan, &self.posed(*pose)?)?.search(&[*image], options, false, control)?;
+            let bound = match bind(plan, &self.posed(*pose)?) {
+                // What few samples are left of a template may all be equal: then it is nowhere in this pose.
+                Err(ExecError::Spec(error)) if error.kind == Kind::ConstantTemplate && poses > 1 => {
+                    return Ok(Vec::new());
+                }
+                bound => bound?,
+            };
+            let (mut found, _) = bound.search(&[*image], options, false, control)?;
             Ok(found.swap_remove(0).peaks)
         };
         let quiet = Control { progress: None, ..*control };
@@ -305,7 +336,7 @@ impl PosedMatcher {
         finest: f64,
         options: &PeakOptions,
     ) -> Result<(), ExecError> {
-        let [mut angle, mut scale] = self.step;
+        let [mut angle, mut scale] = self.poses.step();
         // Of scales alone steps are halved as often as those of a degree would be.
         let mut of_angle = if angle > 0.0 { angle } else { 1.0 };
         while of_angle > finest && (angle > 0.0 || scale > 0.0) {
@@ -314,6 +345,7 @@ impl PosedMatcher {
             for [turned, scaled] in [[angle, 0.0], [-angle, 0.0], [0.0, scale], [0.0, -scale]] {
                 let Ok(pose) = Pose::new(from.angle() + turned, from.scale() + scaled) else { continue };
                 if pose != from
+                    && self.poses.has_between(&pose)
                     && let Some(other) = self.near(image, peak, pose, options)?
                     && self.better(&other, peak)
                 {
@@ -348,8 +380,10 @@ impl PosedMatcher {
             // Of the box whose middle lies there, rounded to the sample before.
             let middle = 2 * peak.peak.position[axis - missing] + was[axis];
             let first = (middle as i64 - box_[axis] as i64).div_euclid(2);
-            let from = (first - NEAR).max(0) as usize;
-            let to = (first + NEAR + 1).clamp(0, places[axis] as i64) as usize;
+            // An axis of one place has no border.
+            let border = if places[axis] > 1 { options.exclude_border as i64 } else { 0 };
+            let from = (first - NEAR).max(border) as usize;
+            let to = (first + NEAR + 1).clamp(0, (places[axis] as i64 - border).max(0)) as usize;
             if from >= to {
                 return Ok(None);
             }
@@ -462,6 +496,7 @@ mod tests {
                 ..PosedOptions::default()
             };
             let found = &find_posed(&image, &template, &poses, Measure::Zncc, &fine).unwrap()[0];
+            assert!(poses.has_between(&found.pose));
             let off = (found.pose.angle() - angle).abs();
             assert!(off <= 0.2 && (found.pose.scale() / scale - 1.0).abs() < 0.02, "{angle} {scale}: {found:?}");
             // Less than 1: places are half a sample off on an axis.
@@ -530,6 +565,17 @@ mod tests {
         let finest = PosedOptions { finest: Some(0.0), ..options(1) };
         let wrong = matcher.search(&image.view(), &finest, &Control::default()).unwrap_err();
         assert!(error(wrong).contains("finest: expected degrees above 0"));
+        let single = Poses::grid(&[0.0], &[1.0]).unwrap();
+        let single = planner.posed(&spec, &template.view(), None, &single).unwrap();
+        let between = PosedOptions { finest: Some(0.1), ..options(1) };
+        let wrong = single.search(&image.view(), &between, &Control::default()).unwrap_err();
+        assert!(error(wrong).contains("finest: expected none of poses that have one angle and one scale"));
+        // Far too large a pose is not made to be left out, and one of equal samples is nowhere.
+        let huge = Poses::grid(&[0.0, 45.0], &[1.0, 64.0]).unwrap();
+        assert_eq!(planner.posed(&spec, &template.view(), None, &huge).unwrap().left_out(), 3);
+        let edge = self::image(&[3, 12], |y, x| if y == 0.0 && x == 0.0 { 9.0 } else { 1.0 });
+        let flat = find_posed(&image, &edge, &Poses::grid(&[0.0, 30.0], &[1.0]).unwrap(), Measure::Zncc, &options(1));
+        assert_eq!(flat.unwrap()[0].pose.angle(), 0.0);
         let other = image.part([0, 0], Shape::new(&[5, 5]).unwrap()).unwrap();
         assert!(planner.posed(&spec, &other.view(), None, &turned).is_err());
     }
