@@ -221,8 +221,9 @@ impl PosedMatcher {
             return Err(SpecError::new("finest", expected, finest).into());
         }
         let top = options.peaks.top;
-        let distance = Some(options.peaks.distance(Some(self.spec.template())));
-        let mut list = Shortlist::new(PeakOptions { min_distance: distance, ..options.peaks }, self.members.len());
+        let distance = options.peaks.distance(Some(self.spec.template()));
+        let mut list =
+            Shortlist::new(PeakOptions { min_distance: Some(distance), ..options.peaks }, self.members.len());
         let mut found = loop {
             let mut peaks = self.peaks(image, &list.options(), control)?;
             let claims = self.members.iter().zip(&mut peaks);
@@ -246,11 +247,9 @@ impl PosedMatcher {
             }
             self.sort(&mut all);
             // They may have come near each other.
-            let apart = distance.unwrap_or(0) as f64;
-            let near = |a: &PosedPeak, b: &PosedPeak| {
-                a.peak.position.len() == b.peak.position.len()
-                    && a.middle().iter().zip(b.middle()).all(|(a, b)| (a - b).abs() <= apart)
-            };
+            let apart = distance as f64;
+            let near =
+                |a: &PosedPeak, b: &PosedPeak| a.middle().iter().zip(b.middle()).all(|(a, b)| (a - b).abs() <= apart);
             let mut kept: Vec<PosedPeak> = Vec::with_capacity(all.len());
             for peak in all {
                 if !kept.iter().any(|other| near(other, &peak)) {
