@@ -159,6 +159,10 @@ impl Planner {
             left_out: 0,
             side_by_side: 1,
         };
+        // What is wrong with the template or its mask is told as of any match.
+        let mask_of_all = matcher.mask.as_ref().map(|mask| mask as &dyn AsImage);
+        let whole = self.plan(&spec.clone().with_mask(mask_kind(mask_of_all))?)?;
+        whole.bind(&[matcher.template.view()], mask_of_all)?;
         let weights = mask.map(AnyView::to_f64);
         let specs = each(self.threads, poses.all().len(), &Control::default(), |number| {
             let pose = poses.all()[number];
@@ -272,13 +276,7 @@ impl PosedMatcher {
         let of_pose = |number: usize, control: &Control<'_>| -> Result<Vec<Peak>, ExecError> {
             let Member { pose, plan } = &self.members[number];
             // Bound for the time being: with its spectra and scratch a pose may take tens of megabytes.
-            let bound = match bind(plan, &self.posed(*pose)?) {
-                // What few samples are left of a template may all be equal: then it is nowhere in this pose.
-                Err(ExecError::Spec(error)) if error.kind == Kind::ConstantTemplate && poses > 1 => {
-                    return Ok(Vec::new());
-                }
-                bound => bound?,
-            };
+            let Some(bound) = self.bound(plan, &self.posed(*pose)?)? else { return Ok(Vec::new()) };
             let (mut found, _) = bound.search(&[*image], options, false, control)?;
             Ok(found.swap_remove(0).peaks)
         };
@@ -327,6 +325,17 @@ impl PosedMatcher {
             .map(Some)
     }
 
+    /// A pose of the template bound to its plan; none where the few samples that are left of it are all equal, or zero:
+    /// then it is nowhere.
+    fn bound(&self, plan: &Plan, posed: &Posed) -> Result<Option<Matcher>, ExecError> {
+        match bind(plan, posed) {
+            Err(ExecError::Spec(error)) if [Kind::ConstantTemplate, Kind::ZeroTemplate].contains(&error.kind) => {
+                Ok(None)
+            }
+            bound => bound.map(Some),
+        }
+    }
+
     /// Moves a peak to the best pose near by, in steps halved until the angle's are no larger than `finest`.
     fn refine(
         &self,
@@ -369,18 +378,19 @@ impl PosedMatcher {
         pose: Pose,
         options: &PeakOptions,
     ) -> Result<Option<PosedPeak>, ExecError> {
-        let posed = self.posed(pose)?;
+        // One that leaves no sample of a small template is nowhere.
+        let Ok(posed) = self.posed(pose) else { return Ok(None) };
         let Some(spec) = self.spec_of(&posed)? else { return Ok(None) };
         let (all, shape) = (spec.region(), posed.template.shape());
-        let (places, box_, was) = (all.shape.padded(), shape.padded(), peak.shape.padded());
+        let (places, is, was) = (all.shape.padded(), shape.padded(), peak.shape.padded());
         let missing = 3 - peak.peak.position.len();
         let (mut origin, mut sides) = (all.origin, [1; 3]);
         for axis in missing..3 {
             // Of the box whose middle lies there, rounded to the sample before.
             let middle = 2 * peak.peak.position[axis - missing] + was[axis];
-            let first = (middle as i64 - box_[axis] as i64).div_euclid(2);
+            let first = (middle as i64 - is[axis] as i64).div_euclid(2);
             // An axis of one place has no border.
-            let border = if places[axis] > 1 { options.exclude_border as i64 } else { 0 };
+            let border = if places[axis] > 1 { i64::try_from(options.exclude_border).unwrap_or(i64::MAX) } else { 0 };
             let from = (first - NEAR).max(border) as usize;
             let to = (first + NEAR + 1).clamp(0, (places[axis] as i64 - border).max(0)) as usize;
             if from >= to {
@@ -390,7 +400,8 @@ impl PosedMatcher {
         }
         let region = Region { origin, shape: shape.with_padded(sides)? };
         let plan = self.planner.plan(&spec.with_roi(Some(region))?)?;
-        let map = bind(&plan, &posed)?.execute(&[*image])?.swap_remove(0);
+        let Some(bound) = self.bound(&plan, &posed)? else { return Ok(None) };
+        let map = bound.execute(&[*image])?.swap_remove(0);
         let best = PeakOptions {
             top: Some(1),
             threshold: None,
@@ -575,6 +586,14 @@ mod tests {
         let edge = self::image(&[3, 12], |y, x| if y == 0.0 && x == 0.0 { 9.0 } else { 1.0 });
         let flat = find_posed(&image, &edge, &Poses::grid(&[0.0, 30.0], &[1.0]).unwrap(), Measure::Zncc, &options(1));
         assert_eq!(flat.unwrap()[0].pose.angle(), 0.0);
+        let constant = self::image(&[3, 12], |_, _| 1.0);
+        let none = find_posed(&image, &constant, &turned, Measure::Zncc, &options(1)).unwrap_err();
+        assert!(matches!(none, ExecError::Spec(error) if error.kind == Kind::ConstantTemplate));
+        // Between poses of a thin template there are some that leave nothing of it.
+        let thin = image.part([4, 5], Shape::new(&[1, 12]).unwrap()).unwrap();
+        let fine = PosedOptions { finest: Some(1.0), ..options(1) };
+        let poses = Poses::grid(&[0.0, 90.0], &[1.0]).unwrap();
+        assert_eq!(find_posed(&image, &thin, &poses, Measure::Zncc, &fine).unwrap()[0].peak.position, [4, 5]);
         let other = image.part([0, 0], Shape::new(&[5, 5]).unwrap()).unwrap();
         assert!(planner.posed(&spec, &other.view(), None, &turned).is_err());
     }

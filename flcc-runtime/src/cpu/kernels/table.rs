@@ -81,6 +81,16 @@ mod tests {
     use crate::cpu::kernels::kernel::{Bound, BoundBytes, Float, Tile, extent, reached};
     use crate::isa::{ISAS, detect, detected};
 
+    #[test]
+    fn kernels_of_a_family_stand_side_by_side() {
+        let key = |kernel: &Kernel| (kernel.isa, kernel.dtype);
+        let keys: std::collections::HashSet<_> = KERNELS.iter().map(key).collect();
+        assert_eq!(KERNELS.chunk_by(|one, next| key(one) == key(next)).count(), keys.len());
+        assert!(
+            KERNELS.iter().all(|kernel| family(kernel.isa, kernel.dtype).iter().any(|one| one.name == kernel.name))
+        );
+    }
+
     /// SplitMix64.
     struct Random(u64);
 
