@@ -489,15 +489,12 @@ impl Planner {
         let kernel = offers[chosen].0.kernel.clone();
         timings.retain(|(other, _)| *other != kernel);
         // Offers name themselves in the grammar of kernel names, so there is nothing to refuse.
-        if let (Some(whose), Ok(entry)) = (self.known_as(), Entry::new(kernel, least, timings)) {
+        if let Some(whose) = self.known_as()
+            && let Ok(entry) = Entry::new(kernel, least, timings)
+        {
             let entry = if tried.is_some() { entry.with_workers(workers) } else { entry };
-            let _ = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner).insert(
-                &whose,
-                SOURCE,
-                spec,
-                self.threads,
-                entry,
-            );
+            let mut wisdom = self.wisdom.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = wisdom.insert(&whose, SOURCE, spec, self.threads, entry);
         }
         Some((chosen, workers))
     }
