@@ -134,7 +134,8 @@ mod tests {
     fn a_listed_size_has_its_kernel_and_others_the_one_for_any() {
         let name = |spec| first(Method::Direct, spec).unwrap();
         assert!(name("corr:f32:2000x2000*7x7:valid").starts_with("corr_f32_7x7_b"));
-        assert!(name("zncc:u8:2000x2000*3x3:valid").starts_with("zncc_u8_3x3_b"));
+        assert!(name("zncc:f32:2000x2000*3x3:valid").starts_with("zncc_f32_3x3_b"));
+        assert!(name("zncc:u8:2000x2000*1x2:valid").starts_with("znccmma_u8_any_b"));
         assert!(name("zncc:u8:2000x2000*16x16:valid").starts_with("znccmma_u8_any_b"));
         assert!(name("zncc:u8/f32:2000x2000*16x16:valid").starts_with("zncc_f32_16x16_b"));
         assert!(name("zncc:u16:2000x2000*16x16:valid").starts_with("zncc_f64_16x16_b"));
@@ -231,6 +232,7 @@ mod tests {
             "zncc:u8:300x400*4x17:valid,acc=exact",
             "zncc:u8:0@480x640*3@64x64:same,reflect",
             "zncc:u8:300x400*9x256:same,constant(7.0)",
+            "zncc:u8:200x200*1x16:valid",
         ] {
             let offer = by_name(kernel, spec, (9, 0)).unwrap();
             assert!(offer.kernel.to_string().starts_with(kernel), "{spec}: {}", offer.kernel);
@@ -239,7 +241,20 @@ mod tests {
             let sources = recipe.downcast_ref::<Recipe>().unwrap().sources(&spec.parse().unwrap());
             assert_eq!(sources.kernel.map(|entry| entry.op), Some(tensor::OP));
         }
-        for [height, width] in [[4, 4], [8, 8], [16, 16], [24, 25], [32, 32], [64, 64], [90, 91], [32, 256]] {
+        for [height, width] in [
+            [2, 2],
+            [1, 64],
+            [3, 8],
+            [64, 1],
+            [4, 4],
+            [8, 8],
+            [16, 16],
+            [24, 25],
+            [32, 32],
+            [64, 64],
+            [90, 91],
+            [32, 256],
+        ] {
             let spec = format!("zncc:u8:2000x2000*{height}x{width}:full");
             let cheapest = [Method::Direct, Method::Fourier]
                 .into_iter()
@@ -255,7 +270,7 @@ mod tests {
         let reason = lacks("zncc:u8:2000x2000*256x32:full", (8, 6));
         assert!(reason.contains("a template of 256x32 needs ") && reason.contains("shared memory"), "{reason}");
         for spec in [
-            "zncc:u8:200x200*3x16:valid",
+            "zncc:u8:400x400*1x257:valid",
             "zncc:u8:200x200*100x100:valid",
             "zncc:u8>f64:200x200*16x16:valid",
             "zncc:u8:200x200*16x16:valid,mask01",
@@ -382,7 +397,7 @@ mod tests {
         }
         let floats =
             [(3, "zncc_"), (8, "zncc_"), (16, "zncc64_"), (32, "zncc128_"), (100, "zncc512_"), (128, "zncc512_")];
-        let bytes = [(3, "zncc_"), (8, "znccmma_"), (16, "znccmma_"), (32, "znccmma_"), (64, "znccmma_")];
+        let bytes = [(3, "znccmma_"), (8, "znccmma_"), (16, "znccmma_"), (32, "znccmma_"), (64, "znccmma_")];
         for (dtype, list) in [("f32", &floats[..]), ("u8", &bytes)] {
             for (side, kernel) in list {
                 let spec = format!("zncc:{dtype}:2000x2000*{side}x{side}:full");

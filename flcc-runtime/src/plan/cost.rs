@@ -232,6 +232,8 @@ terms! {
     DeviceScore "device_score" [0.007669 0.007669 0.007669]
     /// A score in the kernel of the cross term.
     DeviceFused "device_fused" [0.007387 0.007387 0.007387]
+    /// A score of bytes that tensor cores make.
+    DeviceFusedTensor "device_fused_tensor" [0.0044 0.0044 0.0044]
 }
 
 /// What of a GPU's work its kernels do not do.

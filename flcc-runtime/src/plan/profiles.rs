@@ -18,6 +18,7 @@ pub const PROFILES: &[[&str; 3]] = &[
         device_factor_sample = 0.5\n\
         device_figures = 0.008681\n\
         device_fused = 0.007387\n\
+        device_fused_tensor = 0.0044\n\
         device_gather = 0.0009735\n\
         device_hits = 0.004493\n\
         device_launch = 3817.0\n\

@@ -24,9 +24,14 @@ pub fn are_there() -> bool {
     there
 }
 
-/// Blocks that reach beyond each side, every rule outside, two to five and 17 stretches of 16 samples, the least
-/// template, one of more rows than a block has outputs, an image below a template, several images and templates.
-const SPECS: [&str; 9] = [
+/// Blocks that reach beyond each side, every rule outside, one to five and 17 stretches of 16 samples, fewer rows than
+/// a warp has outputs, the least template, one of more rows than a block has outputs, an image below a template,
+/// several images and templates.
+const SPECS: [&str; 13] = [
+    "zncc:u8:37x290*1x2:full,reflect",
+    "zncc:u8:35x61*2x32:same",
+    "zncc:u8:2@34x270*3x8:full,constant(9.0)",
+    "zncc:u8:60x33*21x1:valid",
     "zncc:u8:90x290*16x16:full,reflect",
     "zncc:u8:41x303*7x17:same,constant(7.0)",
     "zncc:u8:37x59*4x4:valid",

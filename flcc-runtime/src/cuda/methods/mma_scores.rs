@@ -8,7 +8,7 @@ use crate::cuda::fault::Fault;
 use crate::cuda::kernels::{integer_norm, score_options};
 use crate::cuda::method::{Around, Desk, Method, Run, Scoring, Source, Taps};
 use crate::cuda::rooms::{Makes, Room};
-use crate::cuda::tensor::Shape;
+use crate::cuda::tensor::{Shape, most_table_bytes};
 use crate::problem::error_model::Figures;
 
 /// The method, by its kernel.
@@ -53,9 +53,8 @@ impl Method for MmaScores {
         }))
     }
 
-    /// No less than the table of any template of so many samples takes, of four columns or more.
     fn taps_bytes(&self, samples: usize) -> usize {
-        (samples / 4 + 2) * 448
+        most_table_bytes(samples)
     }
 }
 

@@ -186,7 +186,7 @@ pub(super) fn mma_scores(asked: &Asked<'_>) -> Result<Vec<Offer>, Refusal> {
     direct.offers(MmaScores(entry), entry, direct.types(Cross::Unsigned), vec![large_tile(spec)], |tile| {
         let products = in_all * direct.products(entry, together(spec, tile));
         let taps = binding(spec).and(Term::DeviceTapTensor, products);
-        direct.piped(&MmaScores(entry), taps, tile).and(Term::DeviceFused, each)
+        direct.piped(&MmaScores(entry), taps, tile).and(Term::DeviceFusedTensor, each)
     })
 }
 
