@@ -725,6 +725,10 @@ pub struct Poses {
     /// template's ends move by one sample at most
     #[arg(long, value_name = "FROM:TO[:STEP]", allow_hyphen_values = true)]
     pub scale: Option<Sweep>,
+    /// Look for poses in an image so many times smaller first, and follow the best there to the whole image: faster,
+    /// and misses what the smaller image does not show. 8 samples of the template's smallest side must be left
+    #[arg(long, value_name = "FACTOR")]
+    pub coarse: Option<usize>,
     /// Look for each peak's pose between those of --rotate and --scale, in steps halved until the angle's are no larger
     /// than this
     #[arg(long, value_name = "DEGREES", value_parser = number, allow_hyphen_values = true)]
@@ -734,7 +738,7 @@ pub struct Poses {
 impl Poses {
     /// Whether any is asked for.
     pub fn asked(&self) -> bool {
-        self.rotate.is_some() || self.scale.is_some() || self.finest.is_some()
+        self.rotate.is_some() || self.scale.is_some() || self.coarse.is_some() || self.finest.is_some()
     }
 }
 

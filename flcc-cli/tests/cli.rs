@@ -425,6 +425,20 @@ fn templates_are_found_in_poses() {
     let scaled = flcc(&folder, "match image.png template.png --scale 1:8:1 --json").fine();
     assert_eq!((scaled.json()[0]["poses"].clone(), scaled.json()[0]["left_out"].clone()), (json!(6), json!(2)));
     assert!(scaled.err.contains("2 of 8 poses are larger than the image and were left out"), "{scaled:?}");
+    // A smaller image leads to the same place: of waves, which it shows.
+    let wave = |y: f64, x: f64| (100.0 + 60.0 * (0.13 * x + 0.05 * y).sin() + 50.0 * (0.11 * y - 0.09 * x).cos()) as u8;
+    folder.bytes("waves.png", 160, 200, |k| wave((k / 200) as f64, (k % 200) as f64));
+    folder.bytes("part.png", 40, 48, |k| wave(60.0 + (k / 48) as f64, 70.0 + (k % 48) as f64));
+    let found = flcc(&folder, "match waves.png part.png --rotate=-30:30 --coarse 4 --json").fine().json();
+    let peak = &found[0]["peaks"][0];
+    assert_eq!((peak["middle"].clone(), peak["angle"].as_f64().unwrap().abs()), (json!([79.5, 93.5]), 0.0));
+    assert!(found[0]["poses"].as_u64().unwrap() < 12, "{found:?}");
+    // A template that is larger than the image, of what it shows eight times as large.
+    folder.bytes("large.png", 57, 73, |k| noise((12 + k / 73 / 8) * 50 + 20 + k % 73 / 8));
+    let large = flcc(&folder, "match image.png large.png --scale 0.125:1:0.875 --json").fine();
+    let found = &large.json()[0]["peaks"][0];
+    assert_eq!((found["middle"].clone(), found["scale"].clone()), (json!([15.0, 24.0]), json!(0.125)));
+    assert!(large.err.contains("1 of 2 poses are larger than the image"), "{large:?}");
     for (args, error) in [
         ("--rotate 0:360:90 --roi 1,1:3x3", "--roi: expected none where poses are looked for"),
         ("--scale 0.5:2:0 -o out.npy", "--output: expected none where poses are looked for"),
@@ -436,6 +450,7 @@ fn templates_are_found_in_poses() {
         ("--rotate 0:90:45 --finest 0", "finest: expected degrees above 0"),
         ("--finest 1", "finest: expected none of poses that have one angle and one scale"),
         ("--scale 90", "scale: expected"),
+        ("--coarse 2", "coarse: expected none for a template of 7x9"),
     ] {
         let said = flcc(&folder, &format!("match image.png template.png {args}"));
         assert!(said.status == 2 && said.err.contains(error), "{args}: {said:?}");

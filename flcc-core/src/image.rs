@@ -1,6 +1,7 @@
 //! An image that owns its samples.
 
 use crate::dtype::{DType, Pixel, Pixels};
+use crate::each_type;
 use crate::error::SpecError;
 use crate::shape::Shape;
 use crate::view::{AnyView, AsImage};
@@ -39,6 +40,52 @@ impl Image {
     pub fn of(pixels: Pixels, shape: Shape, channels: usize) -> Result<Image, SpecError> {
         AnyView::dense(&pixels, shape, channels)?;
         Ok(Image { pixels, shape, channels })
+    }
+
+    /// What a view shows, `factor` times smaller along each axis: means of blocks of so many samples a side, of the
+    /// same type, with integers rounded to the nearest. Samples behind the last whole block of an axis are left out; an
+    /// axis of one sample stays.
+    ///
+    /// ```
+    /// use flcc_core::{image::Image, shape::Shape};
+    ///
+    /// let image = Image::new(vec![1u8, 2, 9, 3, 4, 9], Shape::new(&[2, 3])?)?;
+    /// assert_eq!(Image::shrunk(&image.view(), 2)?, Image::new(vec![3u8], Shape::new(&[1, 1])?)?);
+    /// # Ok::<(), flcc_core::error::SpecError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A factor of 0, or larger than an axis of more than one sample.
+    pub fn shrunk(view: &AnyView<'_>, factor: usize) -> Result<Image, SpecError> {
+        let lengths = view.shape().padded();
+        let block = lengths.map(|length| if length > 1 { factor } else { 1 });
+        if factor == 0 || (0..3).any(|axis| lengths[axis] > 0 && lengths[axis] < block[axis]) {
+            let expected = format!("from 1 to the smallest side of {} that is over 1", view.shape());
+            return Err(SpecError::new("factor", expected, factor));
+        }
+        let sides = [0, 1, 2].map(|axis| lengths[axis] / block[axis]);
+        let (channels, share) = (view.channels(), 1.0 / block.iter().product::<usize>() as f64);
+        let mut means = vec![0.0; sides.iter().product::<usize>() * channels];
+        for channel in 0..channels {
+            each_type!(AnyView, view, view => {
+                let view = view.channel(channel);
+                for (z, y) in (0..sides[0] * block[0]).flat_map(|z| (0..sides[1] * block[1]).map(move |y| (z, y))) {
+                    let row = (z / block[0] * sides[1] + y / block[1]) * sides[2];
+                    let to = &mut means[row * channels..(row + sides[2]) * channels];
+                    // Without a division for each sample.
+                    let (mut at, mut left) = (channel, block[2]);
+                    view.row(z, y, 0, sides[2] * block[2]).for_each(|_, sample| {
+                        to[at] += sample.to_f64();
+                        left -= 1;
+                        if left == 0 {
+                            (at, left) = (at + channels, block[2]);
+                        }
+                    });
+                }
+            });
+        }
+        means.iter_mut().for_each(|mean| *mean *= share);
+        Image::of(Pixels::F64(means).cast(view.dtype()), view.shape().with_padded(sides)?, channels)
     }
 
     /// A view of all of it.
@@ -105,6 +152,24 @@ mod tests {
         let part = image.part([0, 1, 0], Shape::new(&[1, 2]).unwrap()).unwrap();
         assert_eq!(part.into_pixels(), Pixels::U16(vec![4, 5, 6, 7]));
         assert_eq!(image.clone().into_pixels(), *image.pixels());
+    }
+
+    #[test]
+    fn a_smaller_image_has_the_means_of_blocks() {
+        let shape = Shape::new(&[1, 5, 7]).unwrap();
+        let image = Image::of(Pixels::F32((0..70).map(|at| (at * at % 97) as f32).collect()), shape, 2).unwrap();
+        let small = Image::shrunk(&image.view(), 3).unwrap();
+        assert_eq!((small.shape(), small.channels(), small.dtype()), (Shape::new(&[1, 1, 2]).unwrap(), 2, DType::F32));
+        for (x, channel) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let block = (0..3).flat_map(|row| (0..3).map(move |column| (row * 7 + 3 * x + column) * 2 + channel));
+            let mean = block.map(|at| (at * at % 97) as f64).sum::<f64>() / 9.0;
+            assert!((small.view().channel(channel).at([0, 0, x]) - mean).abs() < 1e-5, "{x} {channel}");
+        }
+        assert_eq!(Image::shrunk(&image.view(), 1).unwrap(), image);
+        assert!(Image::shrunk(&image.view(), 0).is_err() && Image::shrunk(&image.view(), 6).is_err());
+        // Rounded to the nearest, and read through strides.
+        let bytes = Image::new(vec![0u8, 1, 1, 0, 3, 0], Shape::new(&[3, 2]).unwrap()).unwrap();
+        assert_eq!(Image::shrunk(&bytes.view(), 2).unwrap().into_pixels(), Pixels::U8(vec![1]));
     }
 
     #[test]

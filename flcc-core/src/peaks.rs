@@ -53,6 +53,19 @@ impl PeakOptions {
         let smallest = || template.and_then(|template| template.lengths().iter().copied().min());
         self.min_distance.unwrap_or_else(|| (smallest().unwrap_or(1) / 2).max(1))
     }
+
+    /// The positions of each axis of a map that `exclude_border` leaves.
+    pub fn inside(&self, lengths: [usize; 3]) -> [Range<usize>; 3] {
+        let border = self.exclude_border;
+        // An axis of one position has no ends.
+        lengths.map(|length| {
+            if length > 1 {
+                border.min(length)..length.saturating_sub(border).max(border.min(length))
+            } else {
+                0..length
+            }
+        })
+    }
 }
 
 /// A place and its score.
@@ -91,6 +104,21 @@ pub fn count_optimum(map: &ScoreMap) -> Option<(f64, usize)> {
 pub fn count_optimum_inside(map: &ScoreMap, exclude_border: usize) -> Option<(f64, usize)> {
     let options = PeakOptions { top: Some(0), exclude_border, ..PeakOptions::default() };
     Search::in_map(map, options).with_optimum(true).in_view(&map.view()).optimum
+}
+
+/// A position of a map below a sample, by a curve through the scores around it: as [`Peak::refined`] of a peak there.
+pub fn refined(map: &ScoreMap, position: &[usize], fit: Subpixel) -> Vec<f64> {
+    let (shape, at) = (map.shape(), map.shape().pad(position));
+    let away = subpixel::offset(fit, |index| towards(map.best(), map.get(index)), shape.padded(), at);
+    shape.unpad(&[0, 1, 2].map(|axis| at[axis] as f64 + away[axis]))
+}
+
+/// A score turned so that larger is better.
+fn towards(best: Best, score: f64) -> f64 {
+    match best {
+        Best::Largest => score + 0.0,
+        Best::Smallest => 0.0 - score,
+    }
 }
 
 /// The peaks of one template in an image, for [`exclusive`].
@@ -528,14 +556,6 @@ fn first_of<T: Pixel>(scores: &[T], wanted: T) -> Option<usize> {
     Some(begin + scores[begin..].iter().position(|score| *score == wanted)?)
 }
 
-/// The positions of each axis that a border leaves.
-fn inside(lengths: [usize; 3], border: usize) -> [Range<usize>; 3] {
-    // An axis of one position has no ends.
-    lengths.map(|length| {
-        if length > 1 { border.min(length)..length.saturating_sub(border).max(border.min(length)) } else { 0..length }
-    })
-}
-
 /// Of some positions those that lie in a box, as ranges of indices, row by row.
 fn rows_of(
     [_, height, width]: [usize; 3],
@@ -578,8 +598,8 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
     }
 
     fn choose(&self, positions: Range<usize>, into: &mut Candidates<T>) {
-        let (search, PeakOptions { top, exclude_border, .. }) = (self.search, self.search.options);
-        let rows = || rows_of(search.lengths, inside(search.lengths, exclude_border), positions.clone());
+        let (search, PeakOptions { top, .. }) = (self.search, self.search.options);
+        let rows = || rows_of(search.lengths, search.options.inside(search.lengths), positions.clone());
         if search.optimum {
             rows().for_each(|row| self.count(self.at(row), &mut into.optimum));
         }
@@ -827,11 +847,7 @@ impl<T: Pixel, const MINIMUM: bool> Part<'_, T, MINIMUM> {
         let lengths = self.search.lengths;
         let [_, h, w] = lengths;
         let position = [index / (h * w), index / w % h, index % w];
-        // Turned so that larger is better.
-        let value = |index: usize| {
-            let score = self.scores[index - self.first].to_f64() + 0.0;
-            if MINIMUM { 0.0 - score } else { score }
-        };
+        let value = |index: usize| towards(self.search.best, self.scores[index - self.first].to_f64());
         let away = subpixel::offset(fit, value, lengths, position);
         [0, 1, 2].map(|axis| (self.search.origin[axis] + position[axis]) as f64 + away[axis])
     }

@@ -38,6 +38,8 @@ pub struct Posed {
 /// Poses in which a template is looked for: every angle of some with every scale of some.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poses {
+    angles: Vec<f64>,
+    scales: Vec<f64>,
     all: Vec<Pose>,
     step: [f64; 2],
     range: [[f64; 2]; 2],
@@ -128,7 +130,8 @@ impl Pose {
         let weight = |place: [f64; 3]| weights.as_ref().map_or(1.0, |weights| weights[nearest(place, lengths)]);
         let counts: Vec<f64> = positions(sides).map(|at| place(at).map_or(0.0, weight)).collect();
         let (from, kept) = bounds(&counts, sides).ok_or_else(|| {
-            SpecError::new(
+            SpecError::of(
+                Kind::EmptyInput,
                 "pose",
                 "one that leaves a sample of the template",
                 format!("{} degrees at scale {}", self.angle, self.scale),
@@ -228,20 +231,44 @@ impl Poses {
         }
         let of_scale = |&scale: &f64| angles.iter().map(move |&angle| Pose::new(angle, scale));
         let all = scales.iter().flat_map(of_scale).collect::<Result<_, _>>()?;
-        let step = [angles, scales].map(step);
+        let smallest = steps_of(angles).into_iter().fold(f64::INFINITY, f64::min);
+        let step = [angles, scales].map(|values| steps_of(values).into_iter().fold(0.0, f64::max));
         let ends = |values: &[f64]| {
             let ends = |[low, high]: [f64; 2], &value: &f64| [low.min(value), high.max(value)];
             values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], ends)
         };
         let [low, high] = ends(angles);
-        let around = high - low + step[0] > 360.0 - CLOSE;
-        let angles = if around { [f64::NEG_INFINITY, f64::INFINITY] } else { [low, high] };
-        Ok(Poses { all, step, range: [angles, ends(scales)] })
+        let around = smallest.is_finite() && high - low + smallest > 360.0 - CLOSE;
+        let range = [if around { [f64::NEG_INFINITY, f64::INFINITY] } else { [low, high] }, ends(scales)];
+        Ok(Poses { angles: angles.to_vec(), scales: scales.to_vec(), all, step, range })
+    }
+
+    /// The same template in an image that is `factor` times smaller: scales so many times smaller, and of angles and
+    /// scales as few as lie no further apart than a template so small tells them by, one sample at its ends.
+    ///
+    /// # Errors
+    /// A scale below 1/64.
+    pub fn shrunk(&self, template: Shape, factor: usize) -> Result<Poses, SpecError> {
+        let (factor, [_, largest]) = (factor as f64, self.range[1]);
+        let longest = template.lengths().iter().copied().max().unwrap_or(1) as f64;
+        let angles = thinned(&self.angles, fine_angle(template) * factor / largest.max(1.0));
+        let scales = thinned(&self.scales, 2.0 * factor / longest);
+        Poses::grid(&angles, &scales.into_iter().map(|scale| scale / factor).collect::<Vec<_>>())
     }
 
     /// The poses: of the first scale all angles, then those of the next.
     pub fn all(&self) -> &[Pose] {
         &self.all
+    }
+
+    /// The angles, in degrees.
+    pub fn angles(&self) -> &[f64] {
+        &self.angles
+    }
+
+    /// The scales.
+    pub fn scales(&self) -> &[f64] {
+        &self.scales
     }
 
     /// Whether a pose lies between these, or is one of them: all angles do where they go around.
@@ -251,7 +278,16 @@ impl Poses {
         within(pose.angle, angles) && within(pose.scale, scales)
     }
 
-    /// The smallest step between two angles, in degrees, and between two scales; 0 where there is one.
+    /// The same pose by an angle of these poses' circle, where their angles go around: 358 for -2 of 0 to 360.
+    pub fn in_circle(&self, pose: Pose) -> Pose {
+        let first = self.angles.iter().copied().fold(f64::INFINITY, f64::min);
+        match self.range[0] {
+            [f64::NEG_INFINITY, _] => Pose { angle: first + (pose.angle - first).rem_euclid(360.0), ..pose },
+            _ => pose,
+        }
+    }
+
+    /// The largest step from an angle to the next, in degrees, and from a scale to the next; 0 where there is one.
     pub fn step(&self) -> [f64; 2] {
         self.step
     }
@@ -295,12 +331,26 @@ fn turn(angle: f64) -> [f64; 2] {
     }
 }
 
-/// The smallest step from one value to another.
-fn step(values: &[f64]) -> f64 {
+/// Of some values the first and the last, and of those between as few as lie no further apart than `most`, where these
+/// lie no further apart themselves.
+fn thinned(values: &[f64], most: f64) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let steps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0.0);
-    steps.fold(f64::INFINITY, f64::min).min(f64::MAX) * f64::from(u8::from(sorted.first() != sorted.last()))
+    let mut kept: Vec<f64> = Vec::new();
+    for (number, &value) in sorted.iter().enumerate() {
+        let next = sorted.get(number + 1);
+        if kept.last().is_none_or(|last| next.is_none_or(|next| next - last > most + CLOSE)) {
+            kept.push(value);
+        }
+    }
+    kept
+}
+
+/// The steps from each of some values to the next larger one.
+fn steps_of(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0.0).collect()
 }
 
 /// The positions of a box, row by row.
@@ -402,6 +452,23 @@ mod tests {
 
     fn posed(angle: f64, scale: f64, template: &Image) -> Posed {
         Pose::new(angle, scale).unwrap().of(&template.view(), None).unwrap()
+    }
+
+    #[test]
+    fn a_smaller_image_needs_fewer_poses() {
+        let template = Shape::new(&[61, 81]).unwrap();
+        let all = steps("angles", [0.0, 360.0, 1.0], Some(360.0)).unwrap();
+        let poses = Poses::grid(&all, &[0.9, 1.0, 1.02, 1.04]).unwrap();
+        let fewer = poses.shrunk(template, 4).unwrap();
+        // 50 samples from the middle to the corner: 1.146 degrees a sample, of a sample four times as large at scale
+        // 1.04 4.4.
+        let angles: Vec<f64> = fewer.all().iter().take(90).map(Pose::angle).collect();
+        assert_eq!((fewer.step()[0], angles[89], fewer.all().len()), (4.0, 356.0, 3 * 91));
+        assert!((fewer.step()[1] * 4.0 - 0.1).abs() < 1e-9, "{fewer:?}");
+        assert!(angles.windows(2).all(|pair| pair[1] - pair[0] == 4.0), "{angles:?}");
+        assert_eq!(fewer.all().iter().map(|pose| pose.scale() * 4.0).fold(0.0, f64::max), 1.04);
+        assert_eq!(poses.shrunk(template, 1).unwrap().all().len(), poses.all().len());
+        assert!(poses.shrunk(template, 64).is_err());
     }
 
     #[test]
@@ -532,12 +599,17 @@ mod tests {
             assert!(steps("a", wrong, None).is_err(), "{wrong:?}");
         }
         let poses = Poses::grid(&[0.0, 5.0, 12.0], &[1.0, 1.5]).unwrap();
-        assert_eq!((poses.all().len(), poses.step()), (6, [5.0, 0.5]));
+        assert_eq!((poses.all().len(), poses.step()), (6, [7.0, 0.5]));
         assert_eq!(poses.all()[4], Pose::new(5.0, 1.5).unwrap());
         let pose = |angle, scale| Pose::new(angle, scale).unwrap();
         assert!(poses.has_between(&pose(7.0, 1.2)) && poses.has_between(&pose(12.0, 1.5)));
         assert!(!poses.has_between(&pose(-1.0, 1.2)) && !poses.has_between(&pose(7.0, 1.6)));
-        assert!(Poses::grid(&[0.0, 120.0, 240.0], &[1.0]).unwrap().has_between(&pose(-50.0, 1.0)));
+        let around = Poses::grid(&[0.0, 120.0, 240.0], &[1.0]).unwrap();
+        assert!(around.has_between(&pose(-50.0, 1.0)));
+        assert_eq!(
+            (around.in_circle(pose(-50.0, 1.0)), poses.in_circle(pose(-50.0, 1.0)).angle()),
+            (pose(310.0, 1.0), -50.0)
+        );
         assert_eq!(Poses::grid(&[3.0], &[1.0, 1.0]).unwrap().step(), [0.0, 0.0]);
         assert!(Poses::grid(&[], &[1.0]).is_err() && Poses::grid(&[0.0], &[0.0]).is_err());
         assert!(Pose::new(f64::INFINITY, 1.0).is_err() && Pose::new(0.0, 100.0).is_err());

@@ -93,6 +93,12 @@ impl Shape {
     pub fn unpad<T: Copy>(&self, position: &[T; 3]) -> Vec<T> {
         position[3 - self.axes..].to_vec()
     }
+
+    /// A position of the shape's axes, with zeros in front for those that it does not have.
+    pub fn pad(&self, position: &[usize]) -> [usize; 3] {
+        let missing = 3 - self.axes;
+        [0, 1, 2].map(|axis| if axis < missing { 0 } else { position.get(axis - missing).copied().unwrap_or(0) })
+    }
 }
 
 /// Numbers with a separator between them.

@@ -2,6 +2,7 @@
 
 pub mod masked;
 pub mod oneshot;
+mod overlay;
 pub mod pairs;
 pub mod peaks;
 pub mod poses;

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use flcc_runtime::pose::{Poses, fine_angle, steps};
+use flcc_runtime::rooms::plan::needed;
 use flcc_runtime::{Boundary, Control, Effort, Mode, PosedMatcher, PosedOptions, PosedPeak, Shape, Spec, SpecError};
 use serde_json::{Map, Value, json};
 
 use super::correlate::{self, Name, score_json};
 use super::templates;
 use crate::args::{Correlate, Match, Planning, Poses as Args, Sweep};
-use crate::data::{self, Image, open_mask};
+use crate::data::{self, Image, Problem, open_mask};
 use crate::error::Error;
 use crate::memory::check;
 use crate::outputs::score_text;
@@ -52,17 +53,22 @@ pub fn run(args: &Match, planning: &Planning, out: &mut dyn Write) -> Result<(),
         let named = |error: SpecError| Error::from(error).named("IMAGE", &template.argument);
         let view = template.view()?;
         let of = (image.dtype(), image.shape(), image.channels());
+        let larger =
+            view.shape().padded().iter().zip(image.shape().padded()).any(|(template, image)| *template > image);
+        // Poses that are smaller may lie inside.
+        let problem = Problem { mode: if larger { Mode::Full } else { problem.mode }, ..problem };
         let spec = problem.spec_of(of, &view, 1, None).map_err(named)?;
         let poses = poses(&args.poses, spec.template())?;
-        // One at a time and thread is made, no larger than the image: its samples in f64, what they count, its mask.
         let threads = session.planner.machine().cores().max(session.threads);
-        check(&format!("poses of {}", spec.template()), 25.0 * (threads * image.shape().len()) as f64)?;
+        check(&format!("poses of {}", spec.template()), needed::posing(&spec, threads))?;
         let began = Instant::now();
-        let matcher = session.planner.posed(&spec, &view, mask.as_ref(), &poses)?;
-        let peaks = search(&matcher, &image, &session, (options, args.poses.finest))?;
+        let Args { coarse, finest, .. } = args.poses;
+        let options = PosedOptions { mask, peaks: options, coarse, finest };
+        let matcher = session.planner.posed_with(&spec, &view, &poses, &options, &Control::default())?;
+        let peaks = search(&matcher, &image, &session, &options)?;
         let time = began.elapsed();
         if matcher.left_out() > 0 {
-            let (left_out, all) = (matcher.left_out(), poses.all().len());
+            let (left_out, all) = (matcher.left_out(), matcher.left_out() + matcher.poses());
             template.tell(&format!("{left_out} of {all} poses are larger than the image and were left out"));
         }
         told.push((template, Found { spec, poses: matcher.poses(), left_out: matcher.left_out(), time, peaks }));
@@ -147,14 +153,13 @@ fn search(
     matcher: &PosedMatcher,
     image: &Image,
     session: &Session,
-    (peaks, finest): (flcc_runtime::PeakOptions, Option<f64>),
+    options: &PosedOptions<'_>,
 ) -> Result<Vec<PosedPeak>, Error> {
     let progress = Progress::new();
     let tell = |done, total| progress.tell(done, total);
     let failed = |words: &str| session.note(words);
     let control = Control { progress: Some(&tell), failed: Some(&failed), ..Control::default() };
-    let options = PosedOptions { peaks, finest, ..PosedOptions::default() };
-    Ok(matcher.search(&image.view()?, &options, &control)?)
+    Ok(matcher.search(&image.view()?, options, &control)?)
 }
 
 /// The peaks of a template, to be drawn.

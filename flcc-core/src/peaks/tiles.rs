@@ -7,9 +7,7 @@
 
 use std::ops::Range;
 
-use super::{
-    Bar, Candidate, Candidates, Found, Part, Search, any_of, best_of, first_of, inside, over, passes, rows_of,
-};
+use super::{Bar, Candidate, Candidates, Found, Part, Search, any_of, best_of, first_of, over, passes, rows_of};
 use crate::dtype::Pixel;
 use crate::measure::Best;
 
@@ -323,7 +321,7 @@ struct Here<'a, const MINIMUM: bool> {
 impl<'a, const MINIMUM: bool> Here<'a, MINIMUM> {
     fn new(search: &'a Search, tile: Tile) -> Here<'a, MINIMUM> {
         let (Tile { place, lengths }, whole) = (tile, search.lengths);
-        let allowed = inside(whole, search.options.exclude_border);
+        let allowed = search.options.inside(whole);
         let allowed = [0, 1, 2].map(|axis| {
             let [from, to] =
                 [allowed[axis].start, allowed[axis].end].map(|at| at.saturating_sub(place[axis]).min(lengths[axis]));

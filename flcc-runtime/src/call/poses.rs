@@ -1,25 +1,28 @@
 //! Templates that may stand turned and scaled in an image.
 
-use flcc_core::error::{ExecError, Kind, SpecError};
-use flcc_core::extent::{Mode, Region};
-use flcc_core::image::Image;
-use flcc_core::measure::{Best, Measure};
+mod coarse;
+mod fine;
+mod scan;
+
+use flcc_core::error::{ExecError, SpecError};
+use flcc_core::extent::Mode;
+use flcc_core::measure::Measure;
 use flcc_core::op::Op;
-use flcc_core::peaks::{Claims, Peak, PeakOptions, Shortlist, exclusive};
-use flcc_core::pose::{Pose, Posed, Poses};
-use flcc_core::shape::Shape;
+use flcc_core::peaks::PeakOptions;
+use flcc_core::pose::Poses;
 use flcc_core::spec::Spec;
 use flcc_core::view::{AnyView, AsImage};
 
-use crate::plan::matcher::Matcher;
-use crate::plan::planned::Plan;
 use crate::plan::settings::Planner;
-use crate::plan::solver::Platform;
-use crate::problem::template::mask_kind;
-use crate::run::execute::{Control, Statistics};
-use crate::run::workers;
+use crate::run::execute::Control;
 
-/// What [`find_posed`] may be told.
+use coarse::Coarse;
+use fine::halvings;
+pub use scan::PosedPeak;
+use scan::{Scan, go_on};
+
+/// What [`find_posed`] may be told. A [`PosedMatcher`] has its own mask, and was made to look at a smaller image first
+/// or not: it does not ask for these here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PosedOptions<'a> {
     /// Weights of the template's samples, of its shape: 0 and 1 or others, finite and `>= 0`. A disc makes all angles
@@ -28,35 +31,22 @@ pub struct PosedOptions<'a> {
     /// Which peaks: `top` of all poses together. `min_distance` is between the middles of any two, by default half the
     /// template's smallest side.
     pub peaks: PeakOptions,
+    /// Poses are first looked for in an image that is so many times smaller, of means of blocks of so many samples a
+    /// side, and of poses as many as it tells apart. The best there, of all poses 16 times as many places as are asked
+    /// for and 64, up to eight poses of each, or those at most 0.3 worse than the threshold, are followed through
+    /// images twice as large each time: to the best of the poses and places around, in steps halved down to those of
+    /// the poses. Scores are those of the whole image. What may be missed is what a smaller image does not show.
+    pub coarse: Option<usize>,
     /// Degrees: each peak's pose is then looked for between those that were asked for, in steps halved until they are
     /// no larger than this, scales alike.
     pub finest: Option<f64>,
 }
 
-/// A place where a template was found, and how it stands there.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PosedPeak {
-    /// The first sample of the box around the turned template, its refined place, and the score there.
-    pub peak: Peak,
-    /// The shape of that box.
-    pub shape: Shape,
-    /// How the template stands there.
-    pub pose: Pose,
-}
-
-impl PosedPeak {
-    /// Where the template's middle lies, slowest axis first, below a sample where places were refined.
-    pub fn middle(&self) -> Vec<f64> {
-        let place = self.peak.refined.clone();
-        let place = place.unwrap_or_else(|| self.peak.position.iter().map(|&at| at as f64).collect());
-        place.iter().zip(self.shape.lengths()).map(|(at, &length)| at + (length - 1) as f64 / 2.0).collect()
-    }
-}
-
 /// The places where a template stands in an image in any of some poses, best first.
 ///
-/// They are the peaks of each pose's scores, of which those near a better one of another pose that stays are left out,
-/// as [`exclusive`] does it. So a place beside a better one of its own pose is none, even where that is left out.
+/// They are the peaks of the best score of all poses at each place of the template's middle. A place is one if no pose
+/// has a better score within the distance, on every axis; of equal scores the middle that comes first in row-major
+/// order is the peak, and of one middle the first pose.
 ///
 /// The score of a place and a pose is that of [`match_template`](crate::match_template) with the template and the mask
 /// that [`Pose::of`] makes, and so is its error. Every pose is computed at every place where all of it lies inside the
@@ -95,35 +85,24 @@ pub fn find_posed(
 ) -> Result<Vec<PosedPeak>, ExecError> {
     let (image, template) = (image.as_image(), template.as_image());
     let op = Op::Match(measure);
-    let spec = Spec::new(op, image.dtype(), image.shape(), template.dtype(), template.shape(), Mode::Valid)?
+    let spec = Spec::new(op, image.dtype(), image.shape(), template.dtype(), template.shape(), Mode::Full)?
         .with_channels(image.channels())?;
-    let matcher = Planner::new()?.posed(&spec, &template, options.mask.as_ref(), poses)?;
-    matcher.search(&image, options, &Control::default())
+    let control = Control::default();
+    let matcher = Planner::new()?.posed_with(&spec, &template, poses, options, &control)?;
+    matcher.search(&image, options, &control)
 }
 
 /// A template in all poses of some, planned: made once, for any number of images.
 pub struct PosedMatcher {
-    planner: Planner,
-    /// The problem of the template as it is.
-    spec: Spec,
-    template: Image,
-    mask: Option<Image>,
-    poses: Poses,
-    members: Vec<Member>,
-    left_out: usize,
-    /// How many poses are computed side by side, each by one thread.
-    side_by_side: usize,
-}
-
-/// A pose of a template.
-struct Member {
-    pose: Pose,
-    plan: Plan,
+    scan: Scan,
+    /// What looks for the template in a smaller image first, where that was asked for.
+    coarse: Option<Coarse>,
 }
 
 impl Planner {
-    /// A template in some poses, for images of a spec: of mode valid, a normalised measure and one template, without a
-    /// region. Its mask is that of the spec's template.
+    /// A template in some poses, for images of a spec: of a normalised measure and one template, without a region.
+    /// Whatever the spec's mode and boundary, a pose is looked for where all of it lies inside the image; mode full
+    /// lets the template be larger than the image in poses that are smaller.
     ///
     /// # Errors
     /// A spec that is another, a template or a mask that is not the spec's, no pose that fits in the image; what
@@ -135,75 +114,50 @@ impl Planner {
         mask: Option<&AnyView<'_>>,
         poses: &Poses,
     ) -> Result<PosedMatcher, ExecError> {
-        let one = spec.mode() == Mode::Valid && spec.roi().is_none() && spec.templates() == 1 && !spec.pairs();
-        if !one {
-            return Err(SpecError::new("spec", "one template in mode valid without a region", spec).into());
-        }
-        if !spec.op().measure().row().normalised {
-            let expected = "a normalised measure for poses: zncc, ncc or nssd";
-            return Err(SpecError::new("measure", expected, spec.op().measure()).into());
-        }
-        if template.shape() != spec.template() || template.channels() != spec.channels() {
-            let expected = format!("{} in {} channels", spec.template(), spec.channels());
-            let got = format!("{} in {} channels", template.shape(), template.channels());
-            return Err(SpecError::of(Kind::DimsMismatch, "template", expected, got).into());
-        }
-        let owned = |view: &AnyView<'_>| Image::of(view.to_pixels(), view.shape(), view.channels());
-        let mut matcher = PosedMatcher {
-            planner: self.clone(),
-            spec: spec.clone(),
-            template: owned(template)?,
-            mask: mask.map(owned).transpose()?,
-            poses: poses.clone(),
-            members: Vec::new(),
-            left_out: 0,
-            side_by_side: 1,
-        };
-        // What is wrong with the template or its mask is told as of any match.
-        let mask_of_all = matcher.mask.as_ref().map(|mask| mask as &dyn AsImage);
-        let whole = self.plan(&spec.clone().with_mask(mask_kind(mask_of_all))?)?;
-        whole.bind(&[matcher.template.view()], mask_of_all)?;
-        let weights = mask.map(AnyView::to_f64);
-        let specs = each(self.threads, poses.all().len(), &Control::default(), |number| {
-            let pose = poses.all()[number];
-            match pose.is_larger(spec.template(), weights.as_deref(), spec.image()) {
-                true => Ok(None),
-                false => Ok(matcher.spec_of(&matcher.posed(pose)?)?),
+        let options = PosedOptions { mask: mask.copied(), ..PosedOptions::default() };
+        self.posed_with(spec, template, poses, &options, &Control::default())
+    }
+
+    /// As [`Planner::posed`], with the mask of some options and, where they say so, for a search that looks at a
+    /// smaller image first ([`PosedOptions::coarse`]). Of thousands of poses it takes seconds, until it is cancelled;
+    /// no progress is told.
+    ///
+    /// # Errors
+    /// As [`Planner::posed`], a factor below 2 or by which fewer than 8 samples of a side are left, or cancelled.
+    pub fn posed_with(
+        &self,
+        spec: &Spec,
+        template: &AnyView<'_>,
+        poses: &Poses,
+        options: &PosedOptions<'_>,
+        control: &Control<'_>,
+    ) -> Result<PosedMatcher, ExecError> {
+        let scan = Scan::new(self.clone(), spec, template, options.mask.as_ref(), poses)?;
+        let quiet = Control { progress: None, ..*control };
+        match options.coarse {
+            None => Ok(PosedMatcher { scan: scan.with_members(&quiet)?, coarse: None }),
+            Some(factor) => {
+                let (coarse, scan) = Coarse::new(scan, factor, &quiet)?;
+                Ok(PosedMatcher { scan, coarse: Some(coarse) })
             }
-        })?;
-        // With few poses all threads share one after the other, as those of a GPU do.
-        let alone = self.clone().threads(1).platform(Platform::Cpu);
-        let many = self.memory_limit.is_none() && specs.len() >= 2 * self.threads;
-        for (&pose, spec) in poses.all().iter().zip(specs) {
-            let Some(spec) = spec else {
-                matcher.left_out += 1;
-                continue;
-            };
-            if matcher.members.is_empty() && many && self.plan(&spec)?.platform() == Platform::Cpu {
-                matcher.side_by_side = self.threads;
-            }
-            // None of those side by side may wait for threads that others have.
-            let plan = if matcher.side_by_side > 1 { alone.plan(&spec)? } else { self.plan(&spec)? };
-            matcher.members.push(Member { pose, plan });
         }
-        if matcher.members.is_empty() {
-            let got = format!("{} poses of {}, all larger", matcher.left_out, spec.template());
-            let expected = format!("a pose that fits in the image, {}", spec.image());
-            return Err(SpecError::of(Kind::TemplateLargerThanImage, "poses", expected, got).into());
-        }
-        Ok(matcher)
     }
 }
 
 impl PosedMatcher {
     /// How many poses are looked for.
     pub fn poses(&self) -> usize {
-        self.members.len()
+        self.first().members.len()
     }
 
     /// How many were left out, since they are larger than the image.
     pub fn left_out(&self) -> usize {
-        self.left_out
+        self.first().left_out
+    }
+
+    /// What looks at all of an image.
+    fn first(&self) -> &Scan {
+        self.coarse.as_ref().map_or(&self.scan, Coarse::first)
     }
 
     /// The places where the template is found in an image, best first, as [`find_posed`] tells them. The mask is the
@@ -217,242 +171,65 @@ impl PosedMatcher {
         options: &PosedOptions<'_>,
         control: &Control<'_>,
     ) -> Result<Vec<PosedPeak>, ExecError> {
+        let scan = &self.scan;
         if let Some(finest) = options.finest.filter(|finest| finest.is_nan() || *finest <= 0.0) {
             return Err(SpecError::new("finest", "degrees above 0", finest).into());
         }
-        if let (Some(finest), [0.0, 0.0]) = (options.finest, self.poses.step()) {
+        if let (Some(finest), [0.0, 0.0]) = (options.finest, scan.poses.step()) {
             let expected = "none of poses that have one angle and one scale: nothing lies between";
             return Err(SpecError::new("finest", expected, finest).into());
         }
-        let top = options.peaks.top;
-        let distance = options.peaks.distance(Some(self.spec.template()));
-        let mut list =
-            Shortlist::new(PeakOptions { min_distance: Some(distance), ..options.peaks }, self.members.len());
-        let mut found = loop {
-            let mut peaks = self.peaks(image, &list.options(), control)?;
-            let claims = self.members.iter().zip(&mut peaks);
-            let mut claims: Vec<Claims<'_>> =
-                claims.map(|(member, peaks)| Claims::new(member.plan.spec(), &list.options(), peaks)).collect();
-            if exclusive(&mut claims, top) {
-                break peaks;
-            }
-            list = list.longer();
+        let distance = options.peaks.distance(Some(scan.spec.template()));
+        let coarse = self.coarse.is_some();
+        let mut all = match &self.coarse {
+            None => scan.places(image, &options.peaks, distance, control)?,
+            Some(coarse) => coarse.search(scan, image, (&options.peaks, options.finest), distance, control)?,
         };
-        let of_member = |(member, peaks): (&Member, &mut Vec<Peak>)| {
-            let (pose, shape) = (member.pose, member.plan.spec().template());
-            std::mem::take(peaks).into_iter().map(move |peak| PosedPeak { peak, shape, pose }).collect::<Vec<_>>()
-        };
-        let mut all: Vec<PosedPeak> = self.members.iter().zip(&mut found).flat_map(of_member).collect();
-        self.sort(&mut all);
-        all.truncate(top.unwrap_or(usize::MAX));
-        if let Some(finest) = options.finest {
-            for peak in &mut all {
-                self.refine(image, peak, finest, &options.peaks)?;
+        if let Some(finest) = options.finest.filter(|_| !coarse) {
+            let steps = scan.poses.step();
+            let count = all.len();
+            for (number, peak) in all.iter_mut().enumerate() {
+                go_on(control, number, count)?;
+                scan.refine(image, peak, steps, halvings(steps[0], finest), &options.peaks)?;
             }
-            self.sort(&mut all);
+        }
+        if coarse || options.finest.is_some() {
             // They may have come near each other.
-            let apart = distance as f64;
-            let near =
-                |a: &PosedPeak, b: &PosedPeak| a.middle().iter().zip(b.middle()).all(|(a, b)| (a - b).abs() <= apart);
-            let mut kept: Vec<PosedPeak> = Vec::with_capacity(all.len());
-            for peak in all {
-                if !kept.iter().any(|other| near(other, &peak)) {
-                    kept.push(peak);
+            all = scan.apart(all, distance);
+            all.truncate(options.peaks.top.unwrap_or(usize::MAX));
+        }
+        match options.peaks.subpixel {
+            Some(fit) if coarse || options.finest.is_some() => {
+                let count = all.len();
+                for (number, peak) in all.iter_mut().enumerate() {
+                    go_on(control, number, count)?;
+                    peak.peak.refined = scan.fit_at(image, peak, fit)?;
                 }
             }
-            all = kept;
+            Some(fit) => scan.fit(image, &mut all, fit, control)?,
+            None => {}
         }
         Ok(all)
     }
-
-    /// The peaks of each pose.
-    fn peaks(
-        &self,
-        image: &AnyView<'_>,
-        options: &PeakOptions,
-        control: &Control<'_>,
-    ) -> Result<Vec<Vec<Peak>>, ExecError> {
-        let poses = self.members.len();
-        let of_pose = |number: usize, control: &Control<'_>| -> Result<Vec<Peak>, ExecError> {
-            let Member { pose, plan } = &self.members[number];
-            // Bound for the time being: with its spectra and scratch a pose may take tens of megabytes.
-            let Some(bound) = self.bound(plan, &self.posed(*pose)?)? else { return Ok(Vec::new()) };
-            let (mut found, _) = bound.search(&[*image], options, false, control)?;
-            Ok(found.swap_remove(0).peaks)
-        };
-        let quiet = Control { progress: None, ..*control };
-        if self.side_by_side > 1 {
-            return each(self.side_by_side, poses, control, |number| of_pose(number, &quiet));
-        }
-        let one_by_one = (0..poses).map(|number| {
-            // Parts of poses are told in thousandths.
-            let tell = |done: usize, of: usize| {
-                if let Some(tell) = control.progress {
-                    tell(number * 1000 + done * 1000 / of.max(1), poses * 1000);
-                }
-            };
-            of_pose(number, &Control { progress: Some(&tell), ..quiet })
-        });
-        one_by_one.collect()
-    }
-
-    /// Best first; equals in the order of poses, and of positions.
-    fn sort(&self, peaks: &mut [PosedPeak]) {
-        let largest = self.spec.op().best() == Best::Largest;
-        peaks.sort_by(|a, b| {
-            let [a, b] = [a, b].map(|peak| peak.peak.score);
-            if largest { b.total_cmp(&a) } else { a.total_cmp(&b) }
-        });
-    }
-
-    fn posed(&self, pose: Pose) -> Result<Posed, SpecError> {
-        pose.of(&self.template.view(), self.mask.as_ref().map(Image::view).as_ref())
-    }
-
-    /// The problem of a pose; none where it is larger than the image.
-    fn spec_of(&self, posed: &Posed) -> Result<Option<Spec>, SpecError> {
-        let (spec, template) = (&self.spec, &posed.template);
-        let larger = |(template, image): (usize, usize)| template > image;
-        if template.shape().padded().into_iter().zip(spec.image().padded()).any(larger) {
-            return Ok(None);
-        }
-        let mask = posed.mask.as_ref().map(|mask| mask as &dyn AsImage);
-        Spec::new(spec.op(), spec.image_type(), spec.image(), template.dtype(), template.shape(), Mode::Valid)?
-            .with_channels(spec.channels())?
-            .with_out_type(spec.out_type())?
-            .with_mask(mask_kind(mask))?
-            .with_accuracy(spec.accuracy())
-            .map(Some)
-    }
-
-    /// A pose of the template bound to its plan; none where the few samples that are left of it are all equal, or zero:
-    /// then it is nowhere.
-    fn bound(&self, plan: &Plan, posed: &Posed) -> Result<Option<Matcher>, ExecError> {
-        match bind(plan, posed) {
-            Err(ExecError::Spec(error)) if [Kind::ConstantTemplate, Kind::ZeroTemplate].contains(&error.kind) => {
-                Ok(None)
-            }
-            bound => bound.map(Some),
-        }
-    }
-
-    /// Moves a peak to the best pose near by, in steps halved until the angle's are no larger than `finest`.
-    fn refine(
-        &self,
-        image: &AnyView<'_>,
-        peak: &mut PosedPeak,
-        finest: f64,
-        options: &PeakOptions,
-    ) -> Result<(), ExecError> {
-        let [mut angle, mut scale] = self.poses.step();
-        // Of scales alone steps are halved as often as those of a degree would be.
-        let mut of_angle = if angle > 0.0 { angle } else { 1.0 };
-        while of_angle > finest && (angle > 0.0 || scale > 0.0) {
-            (of_angle, angle, scale) = (of_angle / 2.0, angle / 2.0, scale / 2.0);
-            let from = peak.pose;
-            for [turned, scaled] in [[angle, 0.0], [-angle, 0.0], [0.0, scale], [0.0, -scale]] {
-                let Ok(pose) = Pose::new(from.angle() + turned, from.scale() + scaled) else { continue };
-                if pose != from
-                    && self.poses.has_between(&pose)
-                    && let Some(other) = self.near(image, peak, pose, options)?
-                    && self.better(&other, peak)
-                {
-                    *peak = other;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn better(&self, one: &PosedPeak, other: &PosedPeak) -> bool {
-        let (one, other) = (one.peak.score, other.peak.score);
-        if self.spec.op().best() == Best::Largest { one > other } else { one < other }
-    }
-
-    /// The best place of a pose whose middle is that of a peak, or up to two samples away on any axis; none where it
-    /// lies outside.
-    fn near(
-        &self,
-        image: &AnyView<'_>,
-        peak: &PosedPeak,
-        pose: Pose,
-        options: &PeakOptions,
-    ) -> Result<Option<PosedPeak>, ExecError> {
-        // One that leaves no sample of a small template is nowhere.
-        let Ok(posed) = self.posed(pose) else { return Ok(None) };
-        let Some(spec) = self.spec_of(&posed)? else { return Ok(None) };
-        let (all, shape) = (spec.region(), posed.template.shape());
-        let (places, is, was) = (all.shape.padded(), shape.padded(), peak.shape.padded());
-        let missing = 3 - peak.peak.position.len();
-        let (mut origin, mut sides) = (all.origin, [1; 3]);
-        for axis in missing..3 {
-            // Of the box whose middle lies there, rounded to the sample before.
-            let middle = 2 * peak.peak.position[axis - missing] + was[axis];
-            let first = (middle as i64 - is[axis] as i64).div_euclid(2);
-            // An axis of one place has no border.
-            let border = if places[axis] > 1 { i64::try_from(options.exclude_border).unwrap_or(i64::MAX) } else { 0 };
-            let from = (first - NEAR).max(border) as usize;
-            let to = (first + NEAR + 1).clamp(0, (places[axis] as i64 - border).max(0)) as usize;
-            if from >= to {
-                return Ok(None);
-            }
-            (origin[axis], sides[axis]) = (all.origin[axis] + from, to - from);
-        }
-        let region = Region { origin, shape: shape.with_padded(sides)? };
-        let plan = self.planner.plan(&spec.with_roi(Some(region))?)?;
-        let Some(bound) = self.bound(&plan, &posed)? else { return Ok(None) };
-        let map = bound.execute(&[*image])?.swap_remove(0);
-        let best = PeakOptions {
-            top: Some(1),
-            threshold: None,
-            exclude_border: 0,
-            min_distance: Some(2 * NEAR as usize),
-            subpixel: options.subpixel,
-        };
-        let Some(mut found) = crate::call::peaks::find_peaks(&map, &best).into_iter().next() else { return Ok(None) };
-        for (axis, at) in found.position.iter_mut().enumerate() {
-            let from = origin[axis + missing] - all.origin[axis + missing];
-            *at += from;
-            if let Some(refined) = &mut found.refined {
-                refined[axis] += from as f64;
-            }
-        }
-        Ok(Some(PosedPeak { peak: found, shape, pose }))
-    }
-}
-
-/// How many samples a pose between two may stand beside either of them.
-const NEAR: i64 = 2;
-
-/// What `of` makes of each number up to a count, by so many threads.
-fn each<T: Send>(
-    threads: usize,
-    count: usize,
-    control: &Control<'_>,
-    of: impl Fn(usize) -> Result<T, ExecError> + Sync,
-) -> Result<Vec<T>, ExecError> {
-    let mut workers: Vec<Vec<(usize, Result<T, ExecError>)>> =
-        (0..threads.clamp(1, count.max(1))).map(|_| Vec::new()).collect();
-    workers::run(&mut workers, count, control, |number, made| {
-        made.push((number, of(number)));
-        Statistics::default()
-    })?;
-    let mut all: Vec<_> = workers.into_iter().flatten().collect();
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, made)| made).collect()
-}
-
-fn bind(plan: &Plan, posed: &Posed) -> Result<Matcher, ExecError> {
-    plan.bind(&[posed.template.view()], posed.mask.as_ref().map(|mask| mask as &dyn AsImage))
 }
 
 #[cfg(test)]
 mod tests {
     use flcc_core::dtype::Pixels;
+    use flcc_core::error::Kind;
+    use flcc_core::extent::Region;
+    use flcc_core::image::Image;
+    use flcc_core::peaks::Peak;
+    use flcc_core::pose::Pose;
+    use flcc_core::shape::Shape;
+    use flcc_core::subpixel::Subpixel;
+
+    use std::collections::BTreeMap;
 
     use super::*;
     use crate::call::oneshot::match_template;
     use crate::call::peaks::find_peaks;
+    use crate::run::execute::CancelToken;
 
     /// Waves of several directions, none of which is the same turned.
     fn scene(y: f64, x: f64) -> f64 {
@@ -525,32 +302,112 @@ mod tests {
         let poses = Poses::grid(&[0.0, 25.0, 90.0, 140.0], &[0.75, 1.0]).unwrap();
         for mask in [None, Some(disc.view())] {
             let options = PosedOptions { mask, ..options(6) };
-            let found = find_posed(&image, &template, &poses, Measure::Zncc, &options).unwrap();
-            // All places of all poses, best first, of which each takes those near it away.
-            let mut all = Vec::new();
-            for &pose in poses.all() {
+            // The best score and the pose at each middle, twice that.
+            let mut best: BTreeMap<[usize; 2], (f64, usize)> = BTreeMap::new();
+            let mut shapes = Vec::new();
+            for (number, &pose) in poses.all().iter().enumerate() {
                 let posed = pose.of(&template.view(), mask.as_ref()).unwrap();
                 let mask = posed.mask.as_ref().map(|mask| mask as &dyn AsImage);
                 let map = match_template(&image, &posed.template, mask, Measure::Zncc).unwrap();
-                let every = PeakOptions { min_distance: Some(4), ..PeakOptions::default() };
-                let shape = posed.template.shape();
-                all.extend(find_peaks(&map, &every).into_iter().map(|peak| PosedPeak { peak, shape, pose }));
-            }
-            all.sort_by(|a, b| b.peak.score.total_cmp(&a.peak.score));
-            let mut expected: Vec<PosedPeak> = Vec::new();
-            for peak in all {
-                let near = |other: &PosedPeak| {
-                    let [a, b] = [peak.middle(), other.middle()];
-                    other.pose != peak.pose && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 4.0)
-                };
-                if !expected.iter().any(near) {
-                    expected.push(peak);
+                let [_, height, width] = posed.template.shape().padded();
+                shapes.push(posed.template.shape());
+                for index in 0..map.shape().len() {
+                    let [_, y, x] = map.shape().position(index);
+                    let own = best.entry([2 * y + height - 1, 2 * x + width - 1]).or_insert((-2.0, 0));
+                    if map.get(index) > own.0 {
+                        *own = (map.get(index), number);
+                    }
                 }
             }
-            expected.truncate(6);
-            assert_eq!(found, expected);
+            let is_peak = |(middle, (score, _)): &(&[usize; 2], &(f64, usize))| {
+                best.iter().all(|(other, (better, _))| {
+                    let near = (0..2).all(|axis| middle[axis].abs_diff(other[axis]) <= 8);
+                    !near || better < score || (better == score && other >= middle)
+                })
+            };
+            let mut expected: Vec<PosedPeak> = best
+                .iter()
+                .filter(is_peak)
+                .map(|(middle, &(score, number))| {
+                    let [_, height, width] = shapes[number].padded();
+                    let position = vec![(middle[0] + 1 - height) / 2, (middle[1] + 1 - width) / 2];
+                    let peak = Peak { position, score, refined: None };
+                    PosedPeak { peak, shape: shapes[number], pose: poses.all()[number] }
+                })
+                .collect();
+            expected.sort_by(|a, b| b.peak.score.total_cmp(&a.peak.score));
+            let found = find_posed(&image, &template, &poses, Measure::Zncc, &options).unwrap();
+            assert_eq!(found, expected[..6]);
+            let all = PosedOptions { peaks: PeakOptions { top: None, ..options.peaks }, ..options };
+            assert_eq!(find_posed(&image, &template, &poses, Measure::Zncc, &all).unwrap(), expected);
+            // Each is refined as its own pose's peak is.
+            let fit = Some(Subpixel::default());
+            let fitted = PosedOptions { peaks: PeakOptions { subpixel: fit, ..options.peaks }, ..options };
+            for (fitted, found) in
+                find_posed(&image, &template, &poses, Measure::Zncc, &fitted).unwrap().iter().zip(&found)
+            {
+                let posed = found.pose.of(&template.view(), mask.as_ref()).unwrap();
+                let mask = posed.mask.as_ref().map(|mask| mask as &dyn AsImage);
+                let map = match_template(&image, &posed.template, mask, Measure::Zncc).unwrap();
+                let all = PeakOptions { min_distance: Some(0), subpixel: fit, ..PeakOptions::default() };
+                let own = find_peaks(&map, &all).into_iter().find(|peak| peak.position == found.peak.position);
+                assert_eq!(fitted.peak, own.unwrap());
+            }
             assert_eq!((found[0].pose.angle(), found[0].peak.position.as_slice()), (0.0, [10, 20].as_slice()));
         }
+    }
+
+    /// Followed from a smaller image, an object is told as it is without that: the same score for the same pose.
+    #[test]
+    fn a_smaller_image_leads_to_the_same_places() {
+        let image = image(&[240, 260], |y, x| scene(y / 2.0, x / 2.0));
+        let poses =
+            Poses::grid(&flcc_core::pose::steps("angles", [0.0, 360.0, 2.0], Some(360.0)).unwrap(), &[0.9, 1.0, 1.1])
+                .unwrap();
+        let template = self::image(&[51, 41], |y, x| {
+            let [_, v, u] = Pose::new(38.0, 1.0).unwrap().place([0.0, y - 25.0, x - 20.0]);
+            scene((120.0 + v) / 2.0, (130.0 + u) / 2.0)
+        });
+        for (factor, finest, fit) in [(2, None, None), (4, None, Some(Subpixel::default())), (4, Some(0.25), None)] {
+            let peaks = PeakOptions { subpixel: fit, ..options(2).peaks };
+            let coarse = PosedOptions { coarse: Some(factor), finest, peaks, ..PosedOptions::default() };
+            let found = find_posed(&image, &template, &poses, Measure::Zncc, &coarse).unwrap();
+            let best = &found[0];
+            assert!((best.pose.angle() - 38.0).abs() <= 1.0 && (best.pose.scale() - 1.0).abs() <= 0.05, "{best:?}");
+            assert!(best.peak.score > 0.99, "{factor}: {best:?}");
+            let at = best.middle();
+            assert!(at.iter().zip([120.0, 130.0]).all(|(at, middle)| (at - middle).abs() <= 0.5), "{factor}: {best:?}");
+            // The score is the whole image's, and so is the place below a sample.
+            let posed = best.pose.of(&template.view(), None).unwrap();
+            let mask = posed.mask.as_ref().map(|mask| mask as &dyn AsImage);
+            let map = match_template(&image, &posed.template, mask, Measure::Zncc).unwrap();
+            let all = PeakOptions { min_distance: Some(0), subpixel: fit, ..PeakOptions::default() };
+            let own = find_peaks(&map, &all).into_iter().find(|peak| peak.position == best.peak.position).unwrap();
+            assert!((own.score - best.peak.score).abs() < 1e-5, "{own:?} {best:?}");
+            let off = own.refined.iter().flatten().zip(best.peak.refined.iter().flatten());
+            assert!(off.into_iter().all(|(own, best)| (own - best).abs() < 1e-3), "{own:?} {best:?}");
+            assert_eq!(own.refined.is_some(), best.peak.refined.is_some());
+            let apart = |axis: usize| (found[1].middle()[axis] - at[axis]).abs() > 20.0;
+            assert!(apart(0) || apart(1), "{found:?}");
+        }
+        let few = PosedOptions { coarse: Some(2), ..options(1) };
+        let threshold = PeakOptions { top: None, threshold: Some(0.99), ..PeakOptions::default() };
+        let good = PosedOptions { peaks: threshold, ..few };
+        assert_eq!(find_posed(&image, &template, &poses, Measure::Zncc, &good).unwrap().len(), 1);
+        for (factor, expected) in [(1, "coarse: expected 2 to 4, by which 8 samples"), (5, "expected 2 to 4")] {
+            let options = PosedOptions { coarse: Some(factor), ..few };
+            let error = find_posed(&image, &template, &poses, Measure::Zncc, &options).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let small = image.part([0, 0], Shape::new(&[9, 9]).unwrap()).unwrap();
+        let error = find_posed(&image, &small, &poses, Measure::Zncc, &few).unwrap_err().to_string();
+        assert!(error.contains("none for a template of 9x9, which has too few samples"), "{error}");
+        let spec: Spec = "zncc:f32:240x260*51x41:valid".parse().unwrap();
+        let quarter = PosedOptions { coarse: Some(4), ..few };
+        let planner = Planner::new().unwrap();
+        let matcher = planner.posed_with(&spec, &template.view(), &poses, &quarter, &Control::default()).unwrap();
+        assert!(matcher.poses() < poses.all().len() / 2, "{}", matcher.poses());
+        assert!(matcher.search(&small.view(), &few, &Control::default()).is_err());
     }
 
     #[test]
@@ -568,10 +425,16 @@ mod tests {
         let up = Poses::grid(&[90.0], &[1.0]).unwrap();
         let none = planner.posed(&spec, &template.view(), None, &up).map(|_| ()).unwrap_err();
         assert!(error(none).contains("poses: expected a pose that fits in the image, 20x40"));
+        let token = CancelToken::new();
+        token.cancel();
+        let cancelled = Control { cancel: Some(&token), ..Control::default() };
+        let stopped = planner.posed_with(&spec, &template.view(), &turned, &options(1), &cancelled).map(|_| ());
+        assert!(matches!(stopped, Err(ExecError::Cancelled { .. })), "{stopped:?}");
         let sums = find_posed(&image, &template, &turned, Measure::Ssd, &options(1)).unwrap_err();
         assert!(error(sums).contains("measure: expected a normalised measure"));
-        let full: Spec = "zncc:f32:20x40*5x30:full".parse().unwrap();
-        assert!(planner.posed(&full, &template.view(), None, &turned).is_err());
+        let some = Region { origin: [0, 4, 29], shape: Shape::new(&[5, 4]).unwrap() };
+        let part = spec.clone().with_roi(Some(some)).unwrap();
+        assert!(planner.posed(&part, &template.view(), None, &turned).is_err());
         let finest = PosedOptions { finest: Some(0.0), ..options(1) };
         let wrong = matcher.search(&image.view(), &finest, &Control::default()).unwrap_err();
         assert!(error(wrong).contains("finest: expected degrees above 0"));
@@ -580,6 +443,19 @@ mod tests {
         let between = PosedOptions { finest: Some(0.1), ..options(1) };
         let wrong = single.search(&image.view(), &between, &Control::default()).unwrap_err();
         assert!(error(wrong).contains("finest: expected none of poses that have one angle and one scale"));
+        // A template that is larger than the image is looked for where it is made smaller; one of equal samples too.
+        let large = self::image(&[50, 60], |y, x| scene(y / 4.0 + 3.0, x / 4.0 + 8.0));
+        let smaller = Poses::grid(&[0.0], &[0.25, 1.0]).unwrap();
+        let found = &find_posed(&image, &large, &smaller, Measure::Zncc, &options(1)).unwrap()[0];
+        assert!(found.pose.scale() == 0.25 && found.peak.score > 0.99, "{found:?}");
+        assert!(found.middle().iter().zip([9.125, 15.375]).all(|(at, middle)| (at - middle).abs() < 0.6), "{found:?}");
+        // A pose that leaves no sample is nowhere; where all are such, that is told.
+        let line = image.part([4, 5], Shape::new(&[1, 4]).unwrap()).unwrap();
+        let some = Poses::grid(&[0.0, 45.0], &[1.0]).unwrap();
+        assert_eq!(find_posed(&image, &line, &some, Measure::Zncc, &options(1)).unwrap()[0].pose.angle(), 0.0);
+        let none = Poses::grid(&[45.0], &[1.0]).unwrap();
+        let none = find_posed(&image, &line, &none, Measure::Zncc, &options(1)).unwrap_err();
+        assert!(error(none).contains("pose: expected one that leaves a sample of the template"));
         // Far too large a pose is not made to be left out, and one of equal samples is nowhere.
         let huge = Poses::grid(&[0.0, 45.0], &[1.0, 64.0]).unwrap();
         assert_eq!(planner.posed(&spec, &template.view(), None, &huge).unwrap().left_out(), 3);
