@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use flcc_runtime::pose::{Poses, fine_angle, steps};
+use flcc_runtime::rooms::plan::needed;
 use flcc_runtime::{Boundary, Control, Effort, Mode, PosedMatcher, PosedOptions, PosedPeak, Shape, Spec, SpecError};
 use serde_json::{Map, Value, json};
 
@@ -54,9 +55,8 @@ pub fn run(args: &Match, planning: &Planning, out: &mut dyn Write) -> Result<(),
         let of = (image.dtype(), image.shape(), image.channels());
         let spec = problem.spec_of(of, &view, 1, None).map_err(named)?;
         let poses = poses(&args.poses, spec.template())?;
-        // One at a time and thread is made, no larger than the image: its samples in f64, what they count, its mask.
         let threads = session.planner.machine().cores().max(session.threads);
-        check(&format!("poses of {}", spec.template()), 25.0 * (threads * image.shape().len()) as f64)?;
+        check(&format!("poses of {}", spec.template()), needed::posing(&spec, threads))?;
         let began = Instant::now();
         let matcher = session.planner.posed(&spec, &view, mask.as_ref(), &poses)?;
         let peaks = search(&matcher, &image, &session, (options, args.poses.finest))?;

@@ -46,6 +46,12 @@ pub fn execution(plan: &Plan) -> f64 {
     scratch(plan) + binding(plan)
 }
 
+/// Bytes of the poses of a spec's template while they are made, one at a time and thread, none larger than the image:
+/// its samples in f64, what each counts twice, and its mask.
+pub fn posing(spec: &Spec, threads: usize) -> f64 {
+    (8.0 * spec.channels() as f64 + 17.0) * spec.image().len() as f64 * threads as f64
+}
+
 fn on_host(plan: &Plan) -> bool {
     plan.platform() != Platform::Cuda
 }
@@ -71,6 +77,7 @@ mod tests {
         assert_eq!(checking(&spec), 32.0 * 35.0);
         assert_eq!(binding(&plan), plan.template_bytes() as f64 + 32.0 * 35.0);
         assert_eq!(execution(&plan), plan.scratch_bytes() as f64 + binding(&plan));
+        assert_eq!(posing(&spec, 3), 25.0 * 2000.0 * 3.0);
     }
 
     #[test]
