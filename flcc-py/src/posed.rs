@@ -131,7 +131,7 @@ pub fn find_posed<'py>(
     let planner = planning::planner(py, &settings).map_err(wrong)?;
     let estimate = masked::estimate(image.shape().len() * poses.all().len());
     let found = watch::run(py, MATCHING, estimate, progress.as_ref(), |control| {
-        let matcher = gate::planning(|| planner.posed(&spec, &template, mask.as_ref(), &poses))?;
+        let matcher = gate::planning(|| planner.posed_with(&spec, &template, mask.as_ref(), &poses, control))?;
         let search = || matcher.search(&image, &told, control);
         // What lies between poses is planned while it is looked for.
         if finest.is_some() { gate::planning(search) } else { search() }

@@ -16,7 +16,7 @@ use crate::plan::planned::Plan;
 use crate::plan::settings::Planner;
 use crate::plan::solver::Platform;
 use crate::problem::template::mask_kind;
-use crate::run::execute::{Control, Statistics};
+use crate::run::execute::{CancelToken, Control, Statistics};
 use crate::run::workers;
 
 /// What [`find_posed`] may be told.
@@ -135,6 +135,21 @@ impl Planner {
         mask: Option<&AnyView<'_>>,
         poses: &Poses,
     ) -> Result<PosedMatcher, ExecError> {
+        self.posed_with(spec, template, mask, poses, &Control::default())
+    }
+
+    /// As [`Planner::posed`], which of thousands of poses takes seconds, until it is cancelled. No progress is told.
+    ///
+    /// # Errors
+    /// As [`Planner::posed`], or cancelled.
+    pub fn posed_with(
+        &self,
+        spec: &Spec,
+        template: &AnyView<'_>,
+        mask: Option<&AnyView<'_>>,
+        poses: &Poses,
+        control: &Control<'_>,
+    ) -> Result<PosedMatcher, ExecError> {
         let one = spec.mode() == Mode::Valid && spec.roi().is_none() && spec.templates() == 1 && !spec.pairs();
         if !one {
             return Err(SpecError::new("spec", "one template in mode valid without a region", spec).into());
@@ -164,7 +179,8 @@ impl Planner {
         let whole = self.plan(&spec.clone().with_mask(mask_kind(mask_of_all))?)?;
         whole.bind(&[matcher.template.view()], mask_of_all)?;
         let weights = mask.map(AnyView::to_f64);
-        let specs = each(self.threads, poses.all().len(), &Control::default(), |number| {
+        let quiet = Control { progress: None, ..*control };
+        let specs = each(self.threads, poses.all().len(), &quiet, |number| {
             let pose = poses.all()[number];
             match pose.is_larger(spec.template(), weights.as_deref(), spec.image()) {
                 true => Ok(None),
@@ -175,6 +191,7 @@ impl Planner {
         let alone = self.clone().threads(1).platform(Platform::Cpu);
         let many = self.memory_limit.is_none() && specs.len() >= 2 * self.threads;
         for (&pose, spec) in poses.all().iter().zip(specs) {
+            go_on(control, matcher.members.len(), poses.all().len())?;
             let Some(spec) = spec else {
                 matcher.left_out += 1;
                 continue;
@@ -246,7 +263,9 @@ impl PosedMatcher {
         self.sort(&mut all);
         all.truncate(top.unwrap_or(usize::MAX));
         if let Some(finest) = options.finest {
-            for peak in &mut all {
+            let count = all.len();
+            for (number, peak) in all.iter_mut().enumerate() {
+                go_on(control, number, count)?;
                 self.refine(image, peak, finest, &options.peaks)?;
             }
             self.sort(&mut all);
@@ -424,6 +443,14 @@ impl PosedMatcher {
 /// How many samples a pose between two may stand beside either of them.
 const NEAR: i64 = 2;
 
+/// Refuses to go on where a control was cancelled, after so many of all.
+fn go_on(control: &Control<'_>, done: usize, total: usize) -> Result<(), ExecError> {
+    match control.cancel.is_some_and(CancelToken::is_cancelled) {
+        true => Err(ExecError::Cancelled { done, total }),
+        false => Ok(()),
+    }
+}
+
 /// What `of` makes of each number up to a count, by so many threads.
 fn each<T: Send>(
     threads: usize,
@@ -570,6 +597,11 @@ mod tests {
         assert!(error(none).contains("poses: expected a pose that fits in the image, 20x40"));
         let sums = find_posed(&image, &template, &turned, Measure::Ssd, &options(1)).unwrap_err();
         assert!(error(sums).contains("measure: expected a normalised measure"));
+        let token = CancelToken::new();
+        token.cancel();
+        let cancelled = Control { cancel: Some(&token), ..Control::default() };
+        let stopped = planner.posed_with(&spec, &template.view(), None, &turned, &cancelled).map(|_| ());
+        assert!(matches!(stopped, Err(ExecError::Cancelled { .. })), "{stopped:?}");
         let full: Spec = "zncc:f32:20x40*5x30:full".parse().unwrap();
         assert!(planner.posed(&full, &template.view(), None, &turned).is_err());
         let finest = PosedOptions { finest: Some(0.0), ..options(1) };
