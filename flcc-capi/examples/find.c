@@ -58,6 +58,20 @@ int main(void) {
         printf("%zu,%zu %.6f\n", peaks[i].position[0], peaks[i].position[1], peaks[i].score);
     }
 
+    /* The same part turned by a quarter, counterclockwise: in the image it stands turned back, by 270 degrees. */
+    static uint8_t turned[SIDE * SIDE];
+    for (int y = 0; y < SIDE; y++) {
+        for (int x = 0; x < SIDE; x++) {
+            turned[y * SIDE + x] = part[x * SIDE + SIDE - 1 - y];
+        }
+    }
+    const double angles[] = {0, 90, 180, 270};
+    flcc_posed_peak stands;
+    size_t places;
+    done(flcc_find_posed("zncc:u8:240x320*24x24:valid", NULL, image, NULL, turned, NULL, NULL, FLCC_U8, angles, 4, NULL,
+                         0, NULL, &stands, 1, &places));
+    printf("turned by %g degrees: its middle lies at %g,%g\n", stands.angle, stands.middle[0], stands.middle[1]);
+
     /* The score of every place. */
     flcc_info info = {.size = sizeof info};
     done(flcc_plan_info(plan, &info));
@@ -92,6 +106,7 @@ int main(void) {
     done(flcc_plan_destroy(half_plan));
     free(scores);
     const int right = found == 1 && there > 0.99999f && peaks[0].position[0] == 131 && peaks[0].position[1] == 207 &&
-                      best.position[0] == 131 && best.position[1] == 207 - WIDTH / 2;
+                      best.position[0] == 131 && best.position[1] == 207 - WIDTH / 2 && places == 1 &&
+                      stands.angle == 270 && stands.position[0] == 131 && stands.position[1] == 207;
     return right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

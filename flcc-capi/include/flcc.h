@@ -351,6 +351,37 @@ typedef struct {
 } flcc_peak;
 
 /**
+ * A place where a template stands turned and scaled, its score, and how it stands there.
+ */
+typedef struct {
+    /**
+     * The score.
+     */
+    double score;
+    /**
+     * Degrees, counterclockwise as an image is looked at, its rows from top to bottom.
+     */
+    double angle;
+    /**
+     * How many times as large as the template it is.
+     */
+    double scale;
+    /**
+     * Where the template's middle lies in the image, the slowest axis first, below a sample where `subpixel` asked for
+     * it; behind the last axis, 0.
+     */
+    double middle[3];
+    /**
+     * The first sample of the box around the turned template; behind the last axis, 0.
+     */
+    size_t position[3];
+    /**
+     * The lengths of that box.
+     */
+    flcc_shape shape;
+} flcc_posed_peak;
+
+/**
  * A plan of FLCC 1.3, declared by the caller and filled by `conv_plan` or `lcorr_plan`. What it holds is the
  * library's; it names the plan, so a copy of it names the same one.
  */
@@ -659,6 +690,67 @@ flcc_status flcc_peaks(const flcc_matcher *matcher,
                        flcc_peak *peaks,
                        size_t room,
                        size_t *counts);
+
+/**
+ * Finds where an image holds a template that may stand turned and scaled: the best places of all angles and scales
+ * together, best first, and how the template stands there.
+ *
+ * `spec` and `settings` are the texts of `flcc_plan_create`: of one image (or `0@`), one template, no `roi`, any
+ * mode (full where the template is larger than the image and may stand there smaller) and a measure that does not grow
+ * with the template (zncc, ncc, nssd); without `kernel`, since every angle and scale is planned on its own, in each
+ * call. `image`, `templat` and `mask` are of the spec's types, at their layouts, as those of `flcc_peaks` and
+ * `flcc_matcher_create`.
+ *
+ * `angles` are `angle_count` degrees, counterclockwise as an image is looked at, its rows from top to bottom; `scales`
+ * are `scale_count` factors from 1/64 to 64, 2 for twice as large along every axis. Null with a count of 0 stands for
+ * 0 degrees alone, and for 1 alone. Every angle is looked for with every scale, up to 2^20 of both together; those by
+ * which the template is larger than the image are left out. Volumes turn plane by plane about their slowest axis,
+ * signals are scaled alone.
+ *
+ * A template that is turned by `a` and scaled by `s` has at `(y, x)` from its middle, `y` downwards, what it has at
+ * `((y cos a + x sin a) / s, (x cos a - y sin a) / s)` as it is: by cubic convolution of its samples (Keys, 1981), or
+ * under a mask by linear interpolation of those that count; either is widened by `1 / s` where `s` is below 1. What
+ * lies beyond its outer samples does not count. By multiples of 90 degrees at scale 1 its samples are the template's
+ * own. Scores are those of `flcc_execute` with that template and the mask of what counts, at every place where all of
+ * it lies inside the image.
+ *
+ * `peaks` has room for `room` of them, and `found` says how many there are, 0 after an error. With room for none,
+ * `peaks` may be null. `options` is that of `flcc_peaks`, or null; `distance` lies between the middles of templates.
+ * It may have two more:
+ *
+ * - `coarse`: poses are looked for in an image so many times smaller first, and the best are followed to the whole
+ *   image: much faster for many. What may be missed is what the smaller image does not show. 8 samples of the
+ *   template's smallest side must be left.
+ * - `finest`: degrees; how the template stands at each place is then looked for between the angles and scales as well,
+ *   in steps halved until those of angles are no larger.
+ *
+ * # Errors
+ * As `flcc_plan_create`, `flcc_matcher_create` and `flcc_peaks`; `FLCC_ERROR_INVALID` for an angle that is not finite,
+ * a scale out of range, more than 2^20 of both together, a measure or a setting that is not as said above, an angle
+ * but 0 of a signal, a `finest` that is not above 0 or has nothing between, a `coarse` below 2 or too large;
+ * `_EMPTY_INPUT` for an address of no angles or scales; `_TEMPLATE_LARGER_THAN_IMAGE` where all are left out;
+ * `_DIMS_MISMATCH` for a spec of several images.
+ *
+ * # Safety
+ * As `flcc_plan_create`, `flcc_matcher_create` and `flcc_peaks`; `angles`, `scales` and `peaks` are null or have as
+ * many as said, `found` is null or has room for a number.
+ */
+flcc_status flcc_find_posed(const char *spec,
+                            const char *settings,
+                            const void *image,
+                            const flcc_layout *image_layout,
+                            const void *templat,
+                            const flcc_layout *template_layout,
+                            const void *mask,
+                            flcc_type mask_type,
+                            const double *angles,
+                            size_t angle_count,
+                            const double *scales,
+                            size_t scale_count,
+                            const char *options,
+                            flcc_posed_peak *peaks,
+                            size_t room,
+                            size_t *found);
 
 /**
  * Takes over what another process learnt, from the text that `flcc_wisdom_export` gave. Plans made afterwards use it.

@@ -59,15 +59,21 @@ pub(crate) fn to_execute(plan: &Plan) -> Result<(), Failure> {
 /// Bytes that lists of peaks of several images may take together.
 const LISTS: f64 = 256.0 * 1024.0 * 1024.0;
 
+/// Bytes of a peak, as found and as told.
+const PEAK: f64 = 256.0;
+
 /// How many of `count` images peaks can be looked for in at a time: scratch, some rows of results, and lists of
 /// peaks.
 pub(crate) fn to_find(plan: &Plan, options: &PeakOptions, count: usize) -> Result<usize, Failure> {
-    /// As found and as told.
-    const EACH: f64 = 256.0;
     let spec = plan.spec();
-    let each = EACH * needed::peaks(spec, options);
+    let each = PEAK * needed::peaks(spec, options);
     // As many images as the spec says go together.
     let images = if spec.images() > 0 { count } else { ((LISTS / each.max(1.0)) as usize).clamp(1, count.max(1)) };
     has_memory(needed::scratch(plan) + plan.peaks_bytes(options) as f64 + each * images as f64)?;
     Ok(images)
+}
+
+/// Whether a template's poses can be made by so many threads, and their peaks be looked for.
+pub(crate) fn to_pose(spec: &Spec, options: &PeakOptions, threads: usize) -> Result<(), Failure> {
+    has_memory(needed::posing(spec, threads) + PEAK * needed::peaks(spec, options))
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use flcc_core::dtype::DType;
 use flcc_core::peaks::Peak;
+use flcc_core::pose::Poses;
 use flcc_core::shape::Shape;
 use flcc_core::spec::{MaskKind, Spec};
 use flcc_core::view::AnyView;
 use flcc_runtime::wisdom::Forget;
-use flcc_runtime::{Plan, Platform, Wisdom};
+use flcc_runtime::{Plan, Platform, PosedOptions, PosedPeak, Wisdom};
 
 use crate::learnt;
 use crate::pointers::{self, Stack};
@@ -23,7 +24,9 @@ use crate::settings::{self, Settings};
 use crate::status::flcc_status::FLCC_ERROR_REFUSED;
 use crate::status::flcc_status::{self, FLCC_ERROR_DIMS_MISMATCH};
 use crate::status::{self, Failure, status};
-use crate::types::{flcc_info, flcc_layout, flcc_matcher, flcc_peak, flcc_plan, flcc_shape, flcc_type, flccPlatform};
+use crate::types::{
+    flcc_info, flcc_layout, flcc_matcher, flcc_peak, flcc_plan, flcc_posed_peak, flcc_shape, flcc_type, flccPlatform,
+};
 
 static PLANS: Registry<Plan> = Registry::new();
 static MATCHERS: Registry<Arc<Runner>> = Registry::new();
@@ -74,6 +77,17 @@ fn peak_of(peak: &Peak) -> flcc_peak {
     let whole = || peak.position.iter().map(|&at| at as f64).collect();
     let refined: Vec<f64> = peak.refined.clone().unwrap_or_else(whole);
     flcc_peak { score: peak.score, position: in_front(&peak.position), refined: in_front(&refined) }
+}
+
+fn posed_peak_of(found: &PosedPeak) -> flcc_posed_peak {
+    flcc_posed_peak {
+        score: found.peak.score,
+        angle: found.pose.angle(),
+        scale: found.pose.scale(),
+        middle: in_front(&found.middle()),
+        position: in_front(&found.peak.position),
+        shape: shape_of(found.shape),
+    }
 }
 
 fn info_of(plan: &Plan) -> flcc_info {
@@ -604,6 +618,105 @@ pub unsafe extern "C" fn flcc_peaks(
                 Ok(())
             },
         )
+    })
+}
+
+/// Finds where an image holds a template that may stand turned and scaled: the best places of all angles and scales
+/// together, best first, and how the template stands there.
+///
+/// `spec` and `settings` are the texts of `flcc_plan_create`: of one image (or `0@`), one template, no `roi`, any
+/// mode (full where the template is larger than the image and may stand there smaller) and a measure that does not grow
+/// with the template (zncc, ncc, nssd); without `kernel`, since every angle and scale is planned on its own, in each
+/// call. `image`, `templat` and `mask` are of the spec's types, at their layouts, as those of `flcc_peaks` and
+/// `flcc_matcher_create`.
+///
+/// `angles` are `angle_count` degrees, counterclockwise as an image is looked at, its rows from top to bottom; `scales`
+/// are `scale_count` factors from 1/64 to 64, 2 for twice as large along every axis. Null with a count of 0 stands for
+/// 0 degrees alone, and for 1 alone. Every angle is looked for with every scale, up to 2^20 of both together; those by
+/// which the template is larger than the image are left out. Volumes turn plane by plane about their slowest axis,
+/// signals are scaled alone.
+///
+/// A template that is turned by `a` and scaled by `s` has at `(y, x)` from its middle, `y` downwards, what it has at
+/// `((y cos a + x sin a) / s, (x cos a - y sin a) / s)` as it is: by cubic convolution of its samples (Keys, 1981), or
+/// under a mask by linear interpolation of those that count; either is widened by `1 / s` where `s` is below 1. What
+/// lies beyond its outer samples does not count. By multiples of 90 degrees at scale 1 its samples are the template's
+/// own. Scores are those of `flcc_execute` with that template and the mask of what counts, at every place where all of
+/// it lies inside the image.
+///
+/// `peaks` has room for `room` of them, and `found` says how many there are, 0 after an error. With room for none,
+/// `peaks` may be null. `options` is that of `flcc_peaks`, or null; `distance` lies between the middles of templates.
+/// It may have two more:
+///
+/// - `coarse`: poses are looked for in an image so many times smaller first, and the best are followed to the whole
+///   image: much faster for many. What may be missed is what the smaller image does not show. 8 samples of the
+///   template's smallest side must be left.
+/// - `finest`: degrees; how the template stands at each place is then looked for between the angles and scales as well,
+///   in steps halved until those of angles are no larger.
+///
+/// # Errors
+/// As `flcc_plan_create`, `flcc_matcher_create` and `flcc_peaks`; `FLCC_ERROR_INVALID` for an angle that is not finite,
+/// a scale out of range, more than 2^20 of both together, a measure or a setting that is not as said above, an angle
+/// but 0 of a signal, a `finest` that is not above 0 or has nothing between, a `coarse` below 2 or too large;
+/// `_EMPTY_INPUT` for an address of no angles or scales; `_TEMPLATE_LARGER_THAN_IMAGE` where all are left out;
+/// `_DIMS_MISMATCH` for a spec of several images.
+///
+/// # Safety
+/// As `flcc_plan_create`, `flcc_matcher_create` and `flcc_peaks`; `angles`, `scales` and `peaks` are null or have as
+/// many as said, `found` is null or has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flcc_find_posed(
+    spec: *const c_char,
+    settings: *const c_char,
+    image: *const c_void,
+    image_layout: *const flcc_layout,
+    templat: *const c_void,
+    template_layout: *const flcc_layout,
+    mask: *const c_void,
+    mask_type: MaybeUninit<flcc_type>,
+    angles: *const f64,
+    angle_count: usize,
+    scales: *const f64,
+    scale_count: usize,
+    options: *const c_char,
+    peaks: *mut flcc_posed_peak,
+    room: usize,
+    found: *mut usize,
+) -> flcc_status {
+    status(|| {
+        // SAFETY: the caller's word on all of them. Whether there is room is asked before anything is computed.
+        let (spec, settings, options, angles, scales) = unsafe {
+            pointers::put("found", found, 0)?;
+            if room > 0 {
+                pointers::put_all("peaks", peaks, 0, std::iter::empty())?;
+            }
+            (
+                pointers::text("spec", spec)?.parse::<Spec>()?,
+                pointers::text_or_none("settings", settings)?.parse::<Settings>()?,
+                settings::posed_options(pointers::text_or_none("options", options)?, room)?,
+                pointers::numbers("angles", angles, angle_count)?,
+                pointers::numbers("scales", scales, scale_count)?,
+            )
+        };
+        if room.checked_mul(size_of::<flcc_posed_peak>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
+            return Err(Failure::invalid("room", "peaks that there are addresses for", room));
+        }
+        let poses = Poses::grid(angles.unwrap_or(&[0.0]), scales.unwrap_or(&[1.0]))?;
+        let samples = (spec.template(), spec.channels());
+        // SAFETY: as above.
+        let (image, template, mask) = unsafe {
+            let layout = layout_at("template_layout", template_layout)?;
+            let template = Stack::new("templat", templat, spec.template_type(), samples, layout, 1)?;
+            let image = images_at(&spec, image, image_layout, 1)?;
+            (image.views(0..1)?.remove(0), template.views(0..1)?.remove(0), mask_at(&spec, mask, mask_type)?)
+        };
+        let told = settings.find_posed(&spec, [&image, &template], &poses, &PosedOptions { mask, ..options })?;
+        // SAFETY: so many lie there by the caller's word, and no more than `room` were asked for.
+        unsafe {
+            if room > 0 {
+                pointers::put_all("peaks", peaks, 0, told.iter().map(posed_peak_of))?;
+            }
+            pointers::put("found", found, told.len())
+        }
     })
 }
 

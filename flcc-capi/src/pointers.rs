@@ -84,6 +84,27 @@ pub(crate) unsafe fn get<T: Copy>(argument: &str, address: *const T) -> Result<T
     Ok(unsafe { address.read() })
 }
 
+/// Numbers that lie one behind the other; none where there is no address, and none of them.
+///
+/// # Safety
+/// Null, or the address of as many numbers, which nothing writes while they are in use.
+pub(crate) unsafe fn numbers<'a>(
+    argument: &str,
+    address: *const f64,
+    count: usize,
+) -> Result<Option<&'a [f64]>, Failure> {
+    if address.is_null() && count == 0 {
+        return Ok(None);
+    }
+    check(argument, address)?;
+    let bytes = count.checked_mul(size_of::<f64>()).filter(|&bytes| bytes <= isize::MAX as usize);
+    if bytes.and_then(|bytes| (address as usize).checked_add(bytes)).is_none() {
+        return Err(Failure::invalid(argument, "numbers that lie within the addresses there are", count));
+    }
+    // SAFETY: not null, aligned and within the addresses there are, checked above; the rest is the caller's word.
+    Ok(Some(unsafe { std::slice::from_raw_parts(address, count) }))
+}
+
 /// Puts a value at an address.
 ///
 /// # Safety

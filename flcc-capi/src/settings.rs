@@ -8,13 +8,17 @@ use std::str::FromStr;
 use flcc_core::error::SpecError;
 use flcc_core::key::KernelKey;
 use flcc_core::peaks::PeakOptions;
+use flcc_core::pose::Poses;
 use flcc_core::spec::Spec;
 use flcc_core::subpixel::Subpixel;
-use flcc_runtime::{Effort, Machine, Method, Plan, Planner, Platform, cuda};
+use flcc_core::view::AnyView;
+use flcc_runtime::rooms::problem::template::check_mask;
+use flcc_runtime::{Control, Effort, Machine, Method, Plan, Planner, Platform, PosedOptions, PosedPeak, cuda};
 
 use crate::learnt;
 use crate::needed;
 use crate::status::Failure;
+use crate::status::flcc_status::FLCC_ERROR_DIMS_MISMATCH;
 
 /// The names and values of a text.
 fn pairs<'a>(argument: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
@@ -108,15 +112,45 @@ impl Settings {
     /// The plan of a spec, with what the process knows; what is learnt while it is made, it knows then.
     pub fn plan(&self, spec: &Spec) -> Result<Plan, Failure> {
         needed::to_plan(spec)?;
+        self.learning(|planner| match &self.kernel {
+            Some(kernel) => Ok(planner.plan_with_kernel(spec, kernel)?),
+            None => Ok(planner.plan(spec)?),
+        })
+    }
+
+    /// The places where an image of a spec holds a template in any of some poses, best first.
+    pub fn find_posed(
+        &self,
+        spec: &Spec,
+        [image, template]: [&AnyView<'_>; 2],
+        poses: &Poses,
+        options: &PosedOptions<'_>,
+    ) -> Result<Vec<PosedPeak>, Failure> {
+        if let Some(kernel) = &self.kernel {
+            return Err(Failure::invalid("kernel", "none where poses are looked for, which have plans each", kernel));
+        }
+        if spec.images() > 1 {
+            let expected = "a spec of one image, or of any number (0@)";
+            return Err(Failure::new(FLCC_ERROR_DIMS_MISMATCH, "spec", expected, spec));
+        }
+        needed::to_plan(spec)?;
+        self.learning(|planner| {
+            needed::to_pose(spec, &options.peaks, planner.machine().cores().max(self.threads))?;
+            // As of a template that is bound: the poses have masks of their own.
+            check_mask(spec, options.mask.as_ref())?;
+            let matcher = planner.posed_with(spec, template, poses, options, &Control::default())?;
+            Ok(matcher.search(image, options, &Control::default())?)
+        })
+    }
+
+    /// What a planner makes that has what the process knows; what is learnt meanwhile, it knows then.
+    fn learning<T>(&self, make: impl FnOnce(&Planner) -> Result<T, Failure>) -> Result<T, Failure> {
         let known = learnt::with(|known| known.clone());
         let planner = self.planner()?.wisdom(known.clone());
-        let plan = match &self.kernel {
-            Some(kernel) => planner.plan_with_kernel(spec, kernel)?,
-            None => planner.plan(spec)?,
-        };
+        let made = make(&planner)?;
         let now = planner.learnt();
         learnt::with(|known_now| known_now.follow(&known, now));
-        Ok(plan)
+        Ok(made)
     }
 }
 
@@ -126,21 +160,45 @@ const PEAKS: &str = "threshold, distance, border or subpixel";
 pub(crate) fn peak_options(text: &str, top: usize) -> Result<PeakOptions, SpecError> {
     let mut options = PeakOptions { top: Some(top), ..PeakOptions::default() };
     for (name, text) in pairs("options", text)? {
-        match name {
-            "threshold" => {
-                let threshold: f64 = value(name, "a number", text)?;
-                if threshold.is_nan() {
-                    return Err(SpecError::new(name, "a number", text));
-                }
-                options.threshold = Some(threshold);
-            }
-            "distance" => options.min_distance = Some(value(name, "a number of positions", text)?),
-            "border" => options.exclude_border = value(name, "a number of positions", text)?,
-            "subpixel" => options.subpixel = Some(text.parse::<Subpixel>()?),
-            _ => return Err(SpecError::new("options", PEAKS, name)),
+        if !set(&mut options, name, text)? {
+            return Err(SpecError::new("options", PEAKS, name));
         }
     }
     Ok(options)
+}
+
+/// Which peaks are looked for in all poses together, and how finely these are told; without the mask.
+pub(crate) fn posed_options(text: &str, top: usize) -> Result<PosedOptions<'static>, SpecError> {
+    let peaks = PeakOptions { top: Some(top), ..PeakOptions::default() };
+    let mut options = PosedOptions { peaks, ..PosedOptions::default() };
+    for (name, text) in pairs("options", text)? {
+        if name == "finest" {
+            options.finest = Some(value(name, "degrees above 0", text)?);
+        } else if name == "coarse" {
+            options.coarse = Some(value(name, "a factor of 2 or more", text)?);
+        } else if !set(&mut options.peaks, name, text)? {
+            return Err(SpecError::new("options", format!("coarse, finest, {PEAKS}"), name));
+        }
+    }
+    Ok(options)
+}
+
+/// Sets the option of a name; false where it is none of peaks.
+fn set(options: &mut PeakOptions, name: &str, text: &str) -> Result<bool, SpecError> {
+    match name {
+        "threshold" => {
+            let threshold: f64 = value(name, "a number", text)?;
+            if threshold.is_nan() {
+                return Err(SpecError::new(name, "a number", text));
+            }
+            options.threshold = Some(threshold);
+        }
+        "distance" => options.min_distance = Some(value(name, "a number of positions", text)?),
+        "border" => options.exclude_border = value(name, "a number of positions", text)?,
+        "subpixel" => options.subpixel = Some(text.parse::<Subpixel>()?),
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -172,5 +230,15 @@ mod tests {
         assert_eq!((options.exclude_border, options.subpixel), (2, Some(Subpixel::Septic)));
         assert_eq!(peak_options("threshold=nan", 1).unwrap_err().to_string(), "threshold: expected a number, got nan");
         assert!(peak_options("top=3", 1).unwrap_err().to_string().contains(PEAKS));
+        let posed = posed_options("coarse=4,finest=0.25,border=2", 7).unwrap();
+        assert_eq!(posed.coarse, Some(4));
+        assert_eq!((posed.finest, posed.peaks.exclude_border, posed.peaks.top), (Some(0.25), 2, Some(7)));
+        for (wrong, told) in [
+            ("finest=x", "finest: expected degrees above 0, got x".to_string()),
+            ("top=3", format!("options: expected coarse, finest, {PEAKS}, got top")),
+        ] {
+            assert_eq!(posed_options(wrong, 1).unwrap_err().to_string(), told);
+        }
+        assert!(peak_options("finest=1", 1).is_err());
     }
 }

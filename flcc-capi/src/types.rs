@@ -108,6 +108,25 @@ pub struct flcc_peak {
     pub refined: [c_double; 3],
 }
 
+/// A place where a template stands turned and scaled, its score, and how it stands there.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct flcc_posed_peak {
+    /// The score.
+    pub score: c_double,
+    /// Degrees, counterclockwise as an image is looked at, its rows from top to bottom.
+    pub angle: c_double,
+    /// How many times as large as the template it is.
+    pub scale: c_double,
+    /// Where the template's middle lies in the image, the slowest axis first, below a sample where `subpixel` asked for
+    /// it; behind the last axis, 0.
+    pub middle: [c_double; 3],
+    /// The first sample of the box around the turned template; behind the last axis, 0.
+    pub position: [usize; 3],
+    /// The lengths of that box.
+    pub shape: flcc_shape,
+}
+
 /// A plan of FLCC 1.3, declared by the caller and filled by `conv_plan` or `lcorr_plan`. What it holds is the
 /// library's; it names the plan, so a copy of it names the same one.
 #[repr(C)]

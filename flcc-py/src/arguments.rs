@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOverflowError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -35,6 +37,26 @@ fn size(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 fn path(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     converted(argument, given, "a str or an os.PathLike", "the name of a file")
+}
+
+/// A number, or those of an array of one axis.
+fn numbers(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    let (py, expected) = (given.py(), "a number, or numbers along one axis");
+    let refused = || wrong_type(argument, expected, &type_name(given));
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (given,)).map_err(|error| {
+        let raised = refused();
+        raised.set_cause(py, Some(error));
+        raised
+    })?;
+    let array = array.cast_into::<PyUntypedArray>()?;
+    if !matches!(array.dtype().kind(), b'b' | b'i' | b'u' | b'f') {
+        return Err(refused());
+    }
+    if array.ndim() > 1 {
+        return Err(value(argument, expected, &format!("{} axes", array.ndim())));
+    }
+    let array = array.call_method1(intern!(py, "astype"), ("f8",))?.call_method0(intern!(py, "ravel"))?;
+    Ok(array.cast::<PyArray1<f64>>()?.try_readonly()?.as_array().to_vec())
 }
 
 fn converted<'py, T: for<'a> FromPyObject<'a, 'py>>(
@@ -73,6 +95,8 @@ named! {
     texts: measure mode boundary method device accuracy effort;
     cval: number -> f64;
     min_overlap: number -> f64;
+    angles: numbers -> Vec<f64>;
+    scales: numbers -> Vec<f64>;
     exclude_border: whole -> i64;
     in1_len: size -> usize;
     in2_len: size -> usize;
@@ -104,6 +128,8 @@ pub mod optional {
         texts: measure mode boundary mask accuracy;
         cval: number -> f64;
         threshold: number -> f64;
+        coarse: size -> usize;
+        finest: number -> f64;
         channel_axis: axis -> isize;
         threads: whole -> i64;
         k: whole -> i64;

@@ -26,6 +26,9 @@ impl Names {
             "template" => self.template,
             "platform" | "devices" => "device",
             "output type" => "dtype",
+            "angle" => "angles",
+            "scale" => "scales",
+            "pose" | "poses" => "angles and scales",
             other => return value(other, &error.expected, &error.got),
         };
         value(own, &error.expected, &error.got)

@@ -1,8 +1,8 @@
 //! Peaks as structured arrays.
 
 use flcc_runtime::peaks::{Claims, exclusive, find_peaks_from};
-use flcc_runtime::{Best, Peak, PeakOptions, Spec, SpecError, Subpixel, find_peaks_in};
-use numpy::{PyArray1, PyArray2, PyArrayDescr, PyArrayMethods};
+use flcc_runtime::{Best, Peak, PeakOptions, PosedPeak, Spec, SpecError, Subpixel, find_peaks_in};
+use numpy::{Element, PyArray1, PyArrayDescr, PyArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
@@ -79,27 +79,85 @@ pub fn records<'py>(
             }
         }
     }
-    let fields = PyList::empty(py);
+    let mut fields = Vec::new();
     if numbered {
-        fields.append(("template", "i8"))?;
+        fields.push(Field::of_number("template", Values::Whole(templates)));
     }
-    fields.append(("position", "i8", (axes,)))?;
-    fields.append(("score", "f8"))?;
+    fields.push(Field::of_place("position", axes, Values::Whole(positions)));
+    fields.push(Field::of_number("score", Values::Real(scores)));
     if options.subpixel.is_some() {
-        fields.append(("refined", "f8", (axes,)))?;
+        fields.push(Field::of_place("refined", axes, Values::Real(refined)));
+    }
+    structured(py, count, fields)
+}
+
+/// A structured array of the places of a turned and scaled template.
+pub fn posed_records<'py>(py: Python<'py>, axes: usize, found: &[PosedPeak]) -> PyResult<Bound<'py, PyAny>> {
+    let each = |of: fn(&PosedPeak) -> f64| Values::Real(found.iter().map(of).collect());
+    let whole = |of: fn(&PosedPeak) -> &[usize]| {
+        Values::Whole(found.iter().flat_map(of).map(|&length| length as i64).collect())
+    };
+    let fields = vec![
+        Field::of_place("middle", axes, Values::Real(found.iter().flat_map(PosedPeak::middle).collect())),
+        Field::of_number("score", each(|found| found.peak.score)),
+        Field::of_number("angle", each(|found| found.pose.angle())),
+        Field::of_number("scale", each(|found| found.pose.scale())),
+        Field::of_place("position", axes, whole(|found| &found.peak.position)),
+        Field::of_place("shape", axes, whole(|found| found.shape.lengths())),
+    ];
+    structured(py, found.len(), fields)
+}
+
+/// A field of a structured array: a number of each record, or one for each axis.
+struct Field {
+    name: &'static str,
+    axes: Option<usize>,
+    values: Values,
+}
+
+/// The values of a field, record by record.
+enum Values {
+    Whole(Vec<i64>),
+    Real(Vec<f64>),
+}
+
+impl Field {
+    fn of_number(name: &'static str, values: Values) -> Field {
+        Field { name, axes: None, values }
+    }
+
+    fn of_place(name: &'static str, axes: usize, values: Values) -> Field {
+        Field { name, axes: Some(axes), values }
+    }
+}
+
+/// A structured array of so many records.
+fn structured(py: Python<'_>, count: usize, fields: Vec<Field>) -> PyResult<Bound<'_, PyAny>> {
+    let dtype = PyList::empty(py);
+    for Field { name, axes, values } in &fields {
+        let kind = if matches!(values, Values::Whole(_)) { "i8" } else { "f8" };
+        match axes {
+            None => dtype.append((*name, kind))?,
+            Some(axes) => dtype.append((*name, kind, (*axes,)))?,
+        }
     }
     let numpy = py.import(intern!(py, "numpy"))?;
-    let records = numpy.call_method1(intern!(py, "empty"), (count, PyArrayDescr::new(py, fields)?))?;
-    if numbered {
-        records.set_item("template", PyArray1::from_vec(py, templates))?;
-    }
-    let positions: Bound<'py, PyArray2<i64>> = PyArray1::from_vec(py, positions).reshape([count, axes])?;
-    records.set_item("position", positions)?;
-    records.set_item("score", PyArray1::from_vec(py, scores))?;
-    if options.subpixel.is_some() {
-        records.set_item("refined", PyArray1::from_vec(py, refined).reshape([count, axes])?)?;
+    let records = numpy.call_method1(intern!(py, "empty"), (count, PyArrayDescr::new(py, dtype)?))?;
+    for Field { name, axes, values } in fields {
+        match values {
+            Values::Whole(values) => records.set_item(name, column(py, count, axes, values)?)?,
+            Values::Real(values) => records.set_item(name, column(py, count, axes, values)?)?,
+        }
     }
     Ok(records)
+}
+
+fn column<T: Element>(py: Python<'_>, count: usize, axes: Option<usize>, values: Vec<T>) -> PyResult<Bound<'_, PyAny>> {
+    let values = PyArray1::from_vec(py, values);
+    Ok(match axes {
+        None => values.into_any(),
+        Some(axes) => values.reshape([count, axes])?.into_any(),
+    })
 }
 
 /// The peaks of an array of scores, best first.

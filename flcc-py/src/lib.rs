@@ -16,6 +16,7 @@ mod gate;
 mod masked;
 mod plan;
 mod planning;
+mod posed;
 mod problem;
 mod queue;
 mod regions;
@@ -39,6 +40,8 @@ mod _flcc {
     use crate::found::{exclusive_among, peaks, peaks_from};
     #[pymodule_export]
     use crate::plan::{Matcher, Plan, Stream, plan, unpickled_matcher, unpickled_plan};
+    #[pymodule_export]
+    use crate::posed::{find_posed, fine_angle};
     #[pymodule_export]
     use crate::queue::Queue;
     #[pymodule_export]

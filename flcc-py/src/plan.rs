@@ -241,7 +241,7 @@ fn measured(error: SpecError) -> SpecError {
 }
 
 /// A shape without its channels, and how many there are.
-fn shape(argument: &str, given: &Bound<'_, PyAny>, channel_axis: Option<isize>) -> PyResult<(Shape, usize)> {
+pub fn shape(argument: &str, given: &Bound<'_, PyAny>, channel_axis: Option<isize>) -> PyResult<(Shape, usize)> {
     let Ok(mut lengths) = given.extract::<Vec<usize>>() else {
         return Err(wrong_type(argument, "a tuple of lengths", &given.repr()?.to_string()));
     };

@@ -26,6 +26,10 @@ def calls(image: NDArray[np.uint8], template: NDArray[np.uint8], frames: list[ND
     out = np.empty(scores.shape, np.float32)
     flcc.correlate(image, template, "same", out=out, progress=lambda done, total: print(done, total))
     found = flcc.find(image, [template, template], k=3, subpixel=True)
+    posed = flcc.find_posed(image, template, angles=range(0, 360, 5), scales=np.array([0.9, 1.0]), finest=0.5)
+    flcc.find_posed(image, template, angles=30, scales=(1, 1.5), k=2, threshold=posed["angle"][0])
+    step: float = flcc.fine_angle(template.shape)
+    print(step)
     best: NDArray[np.float64] = flcc.peaks(scores, smallest=True)["score"]
     plan: flcc.Plan = flcc.plan(image.shape, template.shape, "u1", effort="measure")
     matcher: flcc.Matcher = plan.bind(template)

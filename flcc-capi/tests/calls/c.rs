@@ -265,6 +265,112 @@ pub fn peaks<T>(
     done(status, lists.collect())
 }
 
+/// What `flcc_find_posed` is called with; `None` is null, and a mask is of f32.
+#[derive(Clone, Copy)]
+pub struct Posed<'a, T> {
+    pub spec: &'a str,
+    pub settings: &'a str,
+    pub image: (&'a [T], Option<flcc_layout>),
+    pub template: (&'a [T], Option<flcc_layout>),
+    pub mask: Option<&'a [f32]>,
+    pub angles: Option<&'a [f64]>,
+    pub scales: Option<&'a [f64]>,
+    pub options: &'a str,
+}
+
+pub fn find_posed<T>(call: &Posed<'_, T>, room: usize) -> Result<Vec<flcc_posed_peak>, flcc_status> {
+    let shape = flcc_shape { axes: 7, lengths: [7; 3] };
+    let (middle, position) = ([-7.0; 3], [7; 3]);
+    let none = flcc_posed_peak { score: -7.0, angle: -7.0, scale: -7.0, middle, position, shape };
+    let (mut peaks, mut found) = (vec![none; room + 1], usize::MAX);
+    let address = |layout: &Option<flcc_layout>| layout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let numbers = |list: Option<&[f64]>| list.map_or((ptr::null(), 0), |list| (list.as_ptr(), list.len()));
+    let (spec, settings, options) = (text(call.spec), text(call.settings), text(call.options));
+    let ((angles, angle_count), (scales, scale_count)) = (numbers(call.angles), numbers(call.scales));
+    // SAFETY: the tests' word on the arrays; there is the room.
+    let status = unsafe {
+        flcc_find_posed(
+            spec.as_ptr(),
+            settings.as_ptr(),
+            call.image.0.as_ptr().cast(),
+            address(&call.image.1),
+            call.template.0.as_ptr().cast(),
+            address(&call.template.1),
+            call.mask.map_or(ptr::null(), |mask| mask.as_ptr().cast()),
+            MaybeUninit::new(flcc_type::FLCC_F32),
+            angles,
+            angle_count,
+            scales,
+            scale_count,
+            options.as_ptr(),
+            peaks.as_mut_ptr(),
+            room,
+            &raw mut found,
+        )
+    };
+    assert!(found == 0 || status == FLCC_OK, "{found} after an error");
+    let written = found.min(room);
+    assert!(peaks[written..].iter().all(|peak| *peak == none), "nothing is written behind what was found");
+    peaks.truncate(written);
+    done(status, peaks)
+}
+
+/// Which argument of `flcc_find_posed` is wrong, of a call of zncc:f32:9x9*3x3:valid that is right else.
+#[derive(Clone, Copy, Debug)]
+pub enum Wrong {
+    NoSpec,
+    Image(usize),
+    Template(usize),
+    Angles(usize, usize),
+    Scales(usize, usize),
+    NoPeaks,
+    NoFound,
+    Room(usize),
+}
+
+/// Addresses and counts that have to be refused before they are followed.
+pub fn find_posed_with(wrong: Wrong) -> flcc_status {
+    let (image, template) = ([1.0f32; 81], [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.0]);
+    let (mut spec, options) = (c"zncc:f32:9x9*3x3:valid".as_ptr(), ptr::null());
+    let (mut image, mut template): (*const c_void, *const c_void) = (image.as_ptr().cast(), template.as_ptr().cast());
+    let ((mut angles, mut angle_count), (mut scales, mut scale_count)) = ((ptr::null(), 0), (ptr::null(), 0));
+    let (mut count, mut room) = (7, 0);
+    let mut found = &raw mut count;
+    match wrong {
+        Wrong::NoSpec => spec = ptr::null(),
+        Wrong::Image(address) => image = address as *const c_void,
+        Wrong::Template(address) => template = address as *const c_void,
+        Wrong::Angles(address, count) => (angles, angle_count) = (address as *const f64, count),
+        Wrong::Scales(address, count) => (scales, scale_count) = (address as *const f64, count),
+        Wrong::NoPeaks => room = 1,
+        Wrong::NoFound => found = ptr::null_mut(),
+        Wrong::Room(most) => room = most,
+    }
+    let (nothing, kind) = (ptr::null(), MaybeUninit::new(flcc_type::FLCC_U8));
+    let peaks = if matches!(wrong, Wrong::Room(_)) { ptr::dangling_mut() } else { ptr::null_mut() };
+    // SAFETY: what is wrong is null, not aligned, or more than there are addresses for; all else is as it is asked for.
+    unsafe {
+        flcc_find_posed(
+            spec,
+            ptr::null(),
+            image,
+            nothing,
+            template,
+            nothing,
+            ptr::null(),
+            kind,
+            angles,
+            angle_count,
+            scales,
+            scale_count,
+            options,
+            peaks,
+            room,
+            found,
+        )
+    }
+}
+
 /// `flcc_peaks` with room that is not there, and has to be refused.
 pub fn peaks_in_room(matcher: *const flcc_matcher, images: &[f32], room: usize) -> flcc_status {
     // SAFETY: null where it would write.

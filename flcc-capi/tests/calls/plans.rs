@@ -181,6 +181,171 @@ fn peaks_are_where_the_template_was_cut_out() {
     assert_eq!(c::peaks(matcher, &images, 1, 2, "top=3", 1), Err(FLCC_ERROR_INVALID));
 }
 
+/// A call that looks for a template of 9x11 from 20,30 on in noise of 60x80, in u8.
+fn posed<'a>(image: &'a [u8], template: &'a [u8], options: &'a str) -> c::Posed<'a, u8> {
+    c::Posed {
+        spec: "zncc:u8:60x80*9x11:valid",
+        settings: "threads=1",
+        image: (image, None),
+        template: (template, None),
+        mask: None,
+        angles: None,
+        scales: None,
+        options,
+    }
+}
+
+fn posed_arrays() -> (Vec<u8>, Vec<u8>) {
+    let image: Vec<u8> = noise(60 * 80, 9).map(|x| x as u8).collect();
+    let template = (0..99).map(|i| image[(20 + i / 11) * 80 + 30 + i % 11]).collect();
+    (image, template)
+}
+
+#[test]
+fn as_it_is_a_template_has_the_peaks_of_its_matcher() {
+    let (image, template) = posed_arrays();
+    let plan = c::plan("zncc:u8:60x80*9x11:valid", "threads=1").unwrap();
+    let matcher = c::matcher(plan, &template, None, None).unwrap();
+    for (options, room) in [("", 5), ("threshold=0.9", 3), ("subpixel=septic,distance=6", 4), ("border=25", 4)] {
+        let plain = c::peaks(matcher, &image, 1, 1, options, room).unwrap().remove(0);
+        let found = c::find_posed(&posed(&image, &template, options), room).unwrap();
+        assert_eq!(found.len(), plain.len());
+        for (found, plain) in found.iter().zip(&plain) {
+            let [y, x, _] = plain.refined;
+            assert_eq!(
+                (found.score, found.position, found.middle),
+                (plain.score, plain.position, [y + 4.0, x + 5.0, 0.0])
+            );
+            assert_eq!((found.angle, found.scale), (0.0, 1.0));
+            assert_eq!(found.shape, flcc_shape { axes: 2, lengths: [9, 11, 1] });
+        }
+    }
+    let found = c::find_posed(&posed(&image, &template, "threshold=0.9"), 9).unwrap();
+    assert_eq!((found.len(), found[0].position), (1, [20, 30, 0]));
+    assert_eq!(c::find_posed(&posed(&image, &template, "threshold=1.5"), 9).unwrap(), []);
+    assert_eq!(c::find_posed(&posed(&image, &template, ""), 0).unwrap(), []);
+}
+
+#[test]
+fn a_template_is_found_as_it_stands() {
+    let (image, template) = posed_arrays();
+    // Turned by a quarter, counterclockwise: it stands turned back.
+    let turned: Vec<u8> = (0..99).map(|i| template[i % 9 * 11 + 10 - i / 9]).collect();
+    let quarters = [0.0, 90.0, 180.0, 270.0];
+    let call = c::Posed { spec: "zncc:u8:0@60x80*11x9:valid", angles: Some(&quarters), ..posed(&image, &turned, "") };
+    let check = |found: Result<Vec<flcc_posed_peak>, flcc_status>| {
+        let found = found.unwrap_or_else(|status| panic!("{status:?}: {}", c::message()));
+        let [found] = &found[..] else { panic!("{found:?}") };
+        assert!((found.score - 1.0).abs() < 1e-5, "{found:?}");
+        assert_eq!((found.angle, found.position, found.middle), (270.0, [20, 30, 0], [24.0, 35.0, 0.0]));
+        assert_eq!((found.scale, found.shape.lengths), (1.0, [9, 11, 1]));
+    };
+    check(c::find_posed(&call, 1));
+    check(c::find_posed(&c::Posed { scales: Some(&[0.5, 1.0, 2.0]), settings: "", ..call }, 1));
+    check(c::find_posed(&c::Posed { options: "finest=10,threshold=0.99", ..call }, 4));
+    // The template where it lies in the image, with a mask whose corners are left out.
+    let rows = flcc_layout { strides: [80, 1, 0], channel: 1, next: 0 };
+    let mask: Vec<f32> = (0..99).map(|i| if i % 11 + i / 11 > 1 { 1.0 } else { 0.0 }).collect();
+    let angles = [0.0, 45.0];
+    let part = c::Posed {
+        spec: "zncc:u8:60x80*9x11:valid,mask01",
+        template: (&image[20 * 80 + 30..], Some(rows)),
+        mask: Some(&mask),
+        angles: Some(&angles),
+        ..call
+    };
+    let found = c::find_posed(&part, 2).unwrap();
+    assert_eq!((found[0].angle, found[0].position), (0.0, [20, 30, 0]));
+    // Waves, drawn at 30 degrees about 40,40.
+    let wave = |y: f64, x: f64| (0.31 * x + 0.11 * y).sin() + (0.23 * y - 0.37 * x).cos() + (0.004 * x * y).sin();
+    let scene: Vec<u8> =
+        (0..4800).map(|i| (f64::from(i / 80), f64::from(i % 80))).map(|(y, x)| wave(y, x)).map(shade).collect();
+    fn shade(wave: f64) -> u8 {
+        (128.0 + 40.0 * wave) as u8
+    }
+    let (sin, cos) = 30f64.to_radians().sin_cos();
+    let drawn = |i: i32| {
+        let (y, x) = (f64::from(i / 21 - 10), f64::from(i % 21 - 10));
+        shade(wave(30.0 + cos * y - sin * x, 40.0 + sin * y + cos * x))
+    };
+    let drawn: Vec<u8> = (0..441).map(drawn).collect();
+    let steps: Vec<f64> = (0..45).map(|step| 8.0 * f64::from(step)).collect();
+    let call = c::Posed {
+        spec: "zncc:u8:60x80*21x21:valid",
+        angles: Some(&steps),
+        ..posed(&scene, &drawn, "finest=0.25,subpixel=quadratic")
+    };
+    let found = c::find_posed(&call, 1).unwrap()[0];
+    assert!((found.angle - 30.0).abs() <= 0.5 && found.score > 0.98, "{found:?}");
+    assert!((found.middle[0] - 30.0).abs() < 0.25 && (found.middle[1] - 40.0).abs() < 0.25, "{found:?}");
+}
+
+#[test]
+fn a_wrong_call_for_poses_has_its_code_and_says_why() {
+    let (image, template) = posed_arrays();
+    let right = posed(&image, &template, "");
+    let wrong = |call: c::Posed<'_, u8>, status: flcc_status, told: &str| {
+        assert_eq!(c::find_posed(&call, 3), Err(status), "{told}: {}", c::message());
+        assert!(c::message().contains(told), "{told}: {}", c::message());
+    };
+    let spec = |spec| c::Posed { spec, ..right };
+    wrong(spec("zncc:u8:60x80*9x11:vald"), FLCC_ERROR_INVALID, "mode: expected full, same or valid");
+    wrong(spec("ssd:u8:60x80*9x11:valid"), FLCC_ERROR_INVALID, "measure: expected a normalised measure");
+    wrong(spec("zncc:u8:60x80*2@3x11:valid"), FLCC_ERROR_INVALID, "spec: expected one template");
+    wrong(spec("zncc:u8:2@30x80*9x11:valid"), FLCC_ERROR_DIMS_MISMATCH, "spec: expected a spec of one image");
+    wrong(spec("zncc:u8:60x80*9x11:valid,mask01"), FLCC_ERROR_INVALID, "mask: expected a mask, as the spec says");
+    let mask = [0.5f32; 99];
+    wrong(c::Posed { mask: Some(&mask), ..right }, FLCC_ERROR_INVALID, "mask: expected null, as the spec has no mask");
+    let masked = c::Posed { mask: Some(&mask), ..spec("zncc:u8:60x80*9x11:valid,mask01") };
+    wrong(masked, FLCC_ERROR_MASK_INVALID, "mask: expected weights 0 and 1");
+    wrong(c::Posed { settings: "method=magic", ..right }, FLCC_ERROR_INVALID, "method: expected auto");
+    wrong(c::Posed { settings: "kernel=direct_u8_any_b4x4", ..right }, FLCC_ERROR_INVALID, "kernel: expected");
+    wrong(c::Posed { options: "best=3", ..right }, FLCC_ERROR_INVALID, "options: expected coarse, finest, threshold");
+    wrong(
+        c::Posed { options: "coarse=2", ..right },
+        FLCC_ERROR_INVALID,
+        "coarse: expected none for a template of 9x11",
+    );
+    wrong(c::Posed { options: "finest=0.1", ..right }, FLCC_ERROR_INVALID, "finest: expected none of poses");
+    let angles = |angles| c::Posed { angles: Some(angles), ..right };
+    wrong(
+        c::Posed { options: "finest=0", ..angles(&[0.0, 9.0]) },
+        FLCC_ERROR_INVALID,
+        "finest: expected degrees above 0",
+    );
+    wrong(angles(&[]), FLCC_ERROR_EMPTY_INPUT, "angles: expected at least one, got none");
+    wrong(angles(&[0.0, f64::NAN]), FLCC_ERROR_INVALID, "angle: expected a finite number of degrees");
+    let scales = |scales| c::Posed { scales: Some(scales), ..right };
+    wrong(scales(&[1.0, 65.0]), FLCC_ERROR_INVALID, "scale: expected 0.015625 to 64, got 65");
+    wrong(
+        scales(&[8.0]),
+        FLCC_ERROR_TEMPLATE_LARGER_THAN_IMAGE,
+        "poses: expected a pose that fits in the image, 60x80",
+    );
+    wrong(c::Posed { template: (&[7; 99], None), ..right }, FLCC_ERROR_CONSTANT_TEMPLATE, "template: expected");
+    let many = vec![1.0; 2000];
+    wrong(c::Posed { scales: Some(&many), ..angles(&many) }, FLCC_ERROR_INVALID, "poses: expected at most 1048576");
+
+    use c::Wrong::*;
+    for (which, status, told) in [
+        (NoSpec, FLCC_ERROR_NULL, "spec: expected a text, got a null pointer"),
+        (Image(0), FLCC_ERROR_NULL, "images: expected the address of f32 samples"),
+        (Image(2), FLCC_ERROR_INVALID, "images: expected an address that is a multiple of 4"),
+        (Template(0), FLCC_ERROR_NULL, "templat: expected the address of f32 samples"),
+        (Angles(0, 1), FLCC_ERROR_NULL, "angles: expected an address, got a null pointer"),
+        (Angles(4, 1), FLCC_ERROR_INVALID, "angles: expected an address that is a multiple of 8"),
+        (Angles(8, usize::MAX), FLCC_ERROR_INVALID, "angles: expected numbers that lie within the addresses there are"),
+        (Scales(0, 1), FLCC_ERROR_NULL, "scales: expected an address, got a null pointer"),
+        (Scales(usize::MAX - 7, 1), FLCC_ERROR_INVALID, "scales: expected numbers that lie within"),
+        (NoPeaks, FLCC_ERROR_NULL, "peaks: expected an address, got a null pointer"),
+        (NoFound, FLCC_ERROR_NULL, "found: expected an address, got a null pointer"),
+        (Room(usize::MAX), FLCC_ERROR_INVALID, "room: expected peaks that there are addresses for"),
+    ] {
+        assert_eq!(c::find_posed_with(which), status, "{which:?}: {}", c::message());
+        assert!(c::message().starts_with(told), "{which:?}: {}", c::message());
+    }
+}
+
 #[test]
 fn a_wrong_call_has_its_code_and_says_why() {
     let wrong = |spec: &str, settings: &str, status: flcc_status, told: &str| {

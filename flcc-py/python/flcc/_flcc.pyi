@@ -23,6 +23,8 @@ __all__ = [
     "correlation_lags",
     "export_wisdom",
     "find",
+    "find_posed",
+    "fine_angle",
     "forget_wisdom",
     "import_wisdom",
     "match_template",
@@ -36,6 +38,7 @@ _Method: TypeAlias = Literal["auto", "direct", "fourier", "separable"]
 _Accuracy: TypeAlias = Literal["promised", "fast", "exact"]
 _Effort: TypeAlias = Literal["estimate", "measure", "patient"]
 _Subpixel: TypeAlias = bool | Literal["quadratic", "gauss", "cubic", "septic"]
+_Numbers: TypeAlias = float | Sequence[float] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 _Result: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 _Records: TypeAlias = NDArray[np.void]
 
@@ -146,6 +149,30 @@ def find(
     threads: int | None = None,
     progress: _Progress | None = None,
 ) -> _Records: ...
+def find_posed(
+    image: _Array,
+    template: _Array,
+    *,
+    angles: _Numbers = 0.0,
+    scales: _Numbers = 1.0,
+    k: int | None = None,
+    threshold: float | None = None,
+    min_distance: int | None = None,
+    exclude_border: int = 0,
+    subpixel: _Subpixel | None = None,
+    coarse: int | None = None,
+    finest: float | None = None,
+    measure: Literal["zncc", "lcc", "ncc", "nssd"] = "zncc",
+    mask: _Array | None = None,
+    channel_axis: int | None = None,
+    method: _Method = "auto",
+    device: str = "auto",
+    accuracy: _Accuracy = "promised",
+    dtype: DTypeLike | None = None,
+    threads: int | None = None,
+    progress: _Progress | None = None,
+) -> _Records: ...
+def fine_angle(template_shape: Sequence[int]) -> float: ...
 def peaks(
     scores: _Array,
     *,

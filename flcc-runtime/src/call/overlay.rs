@@ -21,6 +21,8 @@ const NOBODY: u32 = u32::MAX;
 /// Scores of templates laid over one another; whose are best, and how good.
 pub(crate) struct Overlay {
     best: Best,
+    image: Shape,
+    templates: Vec<Shape>,
     sheets: Vec<Sheet>,
 }
 
@@ -65,24 +67,23 @@ impl Overlay {
             };
             Sheet { first, shape, owners: vec![NOBODY; scores.len()], scores }
         };
-        Overlay { best, sheets: firsts.into_iter().map(sheet).collect() }
+        Overlay { best, image, templates: templates.to_vec(), sheets: firsts.into_iter().map(sheet).collect() }
     }
 
     /// Lays a template's scores over what is there. Whatever the order: at one middle the best stays, of equals that
-    /// of the first template. NaN, and what `options` leave out at the border, is no score.
-    pub fn lay(&mut self, owner: usize, template: Shape, map: &ScoreMap, options: &PeakOptions) {
-        let first = template.padded().map(|side| side - 1);
+    /// of the first template. NaN is no score.
+    pub fn lay(&mut self, owner: usize, map: &ScoreMap) {
+        let first = self.templates[owner].padded().map(|side| side - 1);
         let Some(sheet) = self.sheets.iter_mut().find(|sheet| are_alike(first, sheet.first)) else { return };
         let away = [0, 1, 2].map(|axis| (first[axis] - sheet.first[axis]) / 2);
         let (lengths, whole) = (map.shape().padded(), sheet.shape.padded());
-        let [planes, rows, columns] = options.inside(lengths);
-        for (z, y) in planes.flat_map(|z| rows.clone().map(move |y| (z, y))) {
+        for (z, y) in (0..lengths[0]).flat_map(|z| (0..lengths[1]).map(move |y| (z, y))) {
             let row = |[_, height, width]: [usize; 3], [z, y, x]: [usize; 3]| {
                 let begin = (z * height + y) * width + x;
-                begin..begin + columns.len()
+                begin..begin + lengths[2]
             };
-            let from = row(lengths, [z, y, columns.start]);
-            let to = row(whole, [z + away[0], y + away[1], columns.start + away[2]]);
+            let from = row(lengths, [z, y, 0]);
+            let to = row(whole, [z + away[0], y + away[1], away[2]]);
             let owners = &mut sheet.owners[to.clone()];
             let owner = owner as u32;
             match (&mut sheet.scores, map.data()) {
@@ -104,8 +105,8 @@ impl Overlay {
                 _ => {}
             }
         }
-        // The best of one sheet may be none beside the others.
-        let top = options.top.filter(|_| self.sheets.len() == 1);
+        // The best of one sheet may be none beside the others, or at a border.
+        let top = options.top.filter(|_| self.sheets.len() == 1 && options.exclude_border == 0);
         let plain = PeakOptions { top, min_distance: Some(distance), exclude_border: 0, subpixel: None, ..*options };
         let mut places: Vec<Place> = Vec::new();
         for (number, sheet) in self.sheets.iter().enumerate() {
@@ -119,11 +120,19 @@ impl Overlay {
             };
             let others = self.sheets.iter().enumerate().filter(|(other, _)| *other != number);
             let stays = |place: &Place| others.clone().all(|(_, other)| !other.has_better(self.best, place, distance));
-            places.extend(peaks.into_iter().map(place).filter(stays));
+            places.extend(peaks.into_iter().map(place).filter(stays).filter(|place| self.is_inside(place, options)));
         }
         places.sort_by(|a, b| order(self.best, a.score, b.score).then(a.middle.cmp(&b.middle)));
         places.truncate(options.top.unwrap_or(usize::MAX));
         places
+    }
+
+    /// Whether a place is none of those that options leave out at the border of its template's scores.
+    fn is_inside(&self, place: &Place, options: &PeakOptions) -> bool {
+        let (image, sides) = (self.image.padded(), self.templates[place.owner].padded());
+        let inside = options.inside([0, 1, 2].map(|axis| image[axis] - sides[axis] + 1));
+        let at = [0, 1, 2].map(|axis| (place.middle[axis] + 1 - sides[axis]) / 2);
+        inside.iter().zip(at).all(|(inside, at)| inside.contains(&at))
     }
 }
 

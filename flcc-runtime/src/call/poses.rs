@@ -340,6 +340,15 @@ mod tests {
             assert_eq!(found, expected[..6]);
             let all = PosedOptions { peaks: PeakOptions { top: None, ..options.peaks }, ..options };
             assert_eq!(find_posed(&image, &template, &poses, Measure::Zncc, &all).unwrap(), expected);
+            // Those at a border are left out, but suppress others.
+            let border = PosedOptions { peaks: PeakOptions { exclude_border: 9, ..options.peaks }, ..options };
+            let inside = |peak: &&PosedPeak| {
+                let [_, height, width] = peak.shape.padded();
+                let ends = [50 - height + 1, 60 - width + 1];
+                peak.peak.position.iter().zip(ends).all(|(&at, end)| at >= 9 && at + 9 < end)
+            };
+            let kept: Vec<PosedPeak> = expected.iter().filter(inside).take(6).cloned().collect();
+            assert_eq!(find_posed(&image, &template, &poses, Measure::Zncc, &border).unwrap(), kept);
             // Each is refined as its own pose's peak is.
             let fit = Some(Subpixel::default());
             let fitted = PosedOptions { peaks: PeakOptions { subpixel: fit, ..options.peaks }, ..options };

@@ -191,7 +191,7 @@ impl Scan {
         let overlay = Mutex::new(Overlay::new(self.spec.image(), &shapes, out, best));
         let all: Vec<usize> = (0..self.members.len()).collect();
         self.each_map(image, &all, control, |number, map| {
-            overlay.lock().unwrap_or_else(PoisonError::into_inner).lay(number, shapes[number], map, options);
+            overlay.lock().unwrap_or_else(PoisonError::into_inner).lay(number, map);
         })?;
         let overlay = overlay.into_inner().unwrap_or_else(PoisonError::into_inner);
         let peak = |Place { owner, middle, score }: Place| {
