@@ -24,9 +24,10 @@ const FUZZED: &str = "120";
 
 /// What is planned from nothing and what the sanitizers see: one size of each template, method by method, or kernels by
 /// name that no method takes, small enough for their pace.
-const SPECS: [(&str, &str); 41] = [
+const SPECS: [(&str, &str); 43] = [
     ("direct", "corr:f32:150x161*7x7:full"),
     ("direct", "zncc:f32:150x161*16x16:same,reflect"),
+    ("direct", "zncc:f32:330x361*8x8:full"),
     ("direct", "zncc:f64:150x161*7x7:full,mirror"),
     ("direct", "ncc:f64:150x161*7x7:same,wrap"),
     ("direct", "zncc:u8:150x161*7x7:same,wrap,acc=exact"),
@@ -53,6 +54,7 @@ const SPECS: [(&str, &str); 41] = [
     ("separable", "zncc:f64:150x161*9x17:same,reflect"),
     ("znccmma_u8_any_b32x8", "zncc:u8:150x161*20x21:full"),
     ("znccmma_u8_any_b32x8", "zncc:u8:330x361*64x40:same,constant(3)"),
+    ("znccmma_u8_any_b32x8", "zncc:u8:150x161*2x31:full"),
     ("direct", "corr:f32:150x161*3x3:full"),
     ("direct", "corr:f32:20x30x133*3x3x3:full"),
     ("fourier", "corr:f32:200x300*100x100:full"),
