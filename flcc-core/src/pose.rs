@@ -83,10 +83,10 @@ impl Pose {
         [z, cos * y - sin * x, sin * y + cos * x].map(|at| at * self.scale)
     }
 
-    /// The place of the template that comes to lie there.
-    fn origin(&self, [z, y, x]: [f64; 3]) -> [f64; 3] {
-        let [cos, sin] = turn(self.angle);
-        [z, cos * y + sin * x, cos * x - sin * y].map(|at| at / self.scale)
+    /// Of places the one of the template that comes to lie there.
+    fn origin(&self) -> impl Fn([f64; 3]) -> [f64; 3] {
+        let ([cos, sin], scale) = (turn(self.angle), self.scale);
+        move |[z, y, x]| [z, cos * y + sin * x, cos * x - sin * y].map(|at| at / scale)
     }
 
     /// A template in this pose, with its mask: of the template's shape and one channel, 0 and 1 or weights.
@@ -119,10 +119,11 @@ impl Pose {
         let middle = lengths.map(|length| (length - 1) as f64 / 2.0);
         let weights = mask.map(AnyView::to_f64);
         let sides = self.sides(lengths, weights.as_deref());
+        let origin = self.origin();
         // Where a sample of the box is in the template.
         let place = |at: [usize; 3]| {
             let from_middle = [0, 1, 2].map(|axis| at[axis] as f64 - (sides[axis] - 1) as f64 / 2.0);
-            let origin = self.origin(from_middle);
+            let origin = origin(from_middle);
             let place = [0, 1, 2].map(|axis| origin[axis] + middle[axis]);
             let inside = (0..3).all(|axis| place[axis] >= -CLOSE && place[axis] <= (lengths[axis] - 1) as f64 + CLOSE);
             inside.then(|| [0, 1, 2].map(|axis| place[axis].clamp(0.0, (lengths[axis] - 1) as f64)))
@@ -143,8 +144,14 @@ impl Pose {
         let count = |at: [usize; 3]| counts[(at[0] * sides[1] + at[1]) * sides[2] + at[2]];
 
         let channels = template.channels();
-        let samples: Vec<Vec<f64>> = (0..channels).map(|channel| template.channel(channel).to_f64()).collect();
+        let mut samples: Vec<Vec<f64>> = (0..channels).map(|channel| template.channel(channel).to_f64()).collect();
+        if let Some(weights) = &weights {
+            let weigh =
+                |(sample, &weight): (&mut f64, &f64)| *sample = if weight == 0.0 { 0.0 } else { *sample * weight };
+            samples.iter_mut().for_each(|samples| samples.iter_mut().zip(weights).for_each(weigh));
+        }
         let width = (1.0 / self.scale).max(1.0);
+        let kernel: (fn(f64) -> f64, f64) = if weights.is_some() { (linear, 1.0) } else { (cubic, 2.0) };
         let mut values = Vec::with_capacity(kept.iter().product::<usize>() * channels);
         let mut left = Vec::with_capacity(values.capacity() / channels);
         let mut taps = Taps::default();
@@ -156,8 +163,9 @@ impl Pose {
                 continue;
             }
             let place = place(at).expect("what counts has a place");
-            taps.gather(place, lengths, width, weights.as_deref());
-            values.extend(samples.iter().map(|samples| taps.sum(samples)));
+            taps.gather(place, lengths, width, kernel);
+            let all = weights.as_ref().map_or_else(|| taps.all(), |weights| taps.sum(weights, lengths));
+            values.extend(samples.iter().map(|samples| taps.sum(samples, lengths) / all));
         }
         let shape = shape.with_padded(kept)?;
         let template = Image::of(rounded(values, template.dtype()), shape, channels)?;
@@ -282,7 +290,11 @@ impl Poses {
     pub fn in_circle(&self, pose: Pose) -> Pose {
         let first = self.angles.iter().copied().fold(f64::INFINITY, f64::min);
         match self.range[0] {
-            [f64::NEG_INFINITY, _] => Pose { angle: first + (pose.angle - first).rem_euclid(360.0), ..pose },
+            [f64::NEG_INFINITY, _] => {
+                // What rounding leaves of a whole turn is none.
+                let turned = (pose.angle - first).rem_euclid(360.0);
+                Pose { angle: first + if turned > 360.0 - CLOSE { 0.0 } else { turned }, ..pose }
+            }
             _ => pose,
         }
     }
@@ -377,37 +389,48 @@ fn bounds(counts: &[f64], sides: [usize; 3]) -> Option<([usize; 3], [usize; 3])>
     (kept.iter().all(|&side| side > 0)).then_some((out, kept))
 }
 
-/// The samples around a place, and what each of them counts.
+/// The samples around a place, and what each of them counts: the product of what its plane, its row and its column do.
 #[derive(Default)]
 struct Taps {
-    of: Vec<(usize, f64)>,
+    first: [usize; 3],
+    of: [Vec<f64>; 3],
 }
 
 impl Taps {
-    /// Those around a place inside, by a kernel so many samples wide; with weights of samples a linear one.
-    fn gather(&mut self, place: [f64; 3], lengths: [usize; 3], width: f64, weights: Option<&[f64]>) {
-        let (kernel, reach): (fn(f64) -> f64, f64) = if weights.is_some() { (linear, 1.0) } else { (cubic, 2.0) };
-        let along = |axis: usize| {
-            let (at, reach) = (place[axis], reach * width);
+    /// Those around a place inside, by a kernel of some reach, so many samples wide.
+    fn gather(&mut self, place: [f64; 3], lengths: [usize; 3], width: f64, (kernel, reach): (fn(f64) -> f64, f64)) {
+        for axis in 0..3 {
+            let (at, reach, of) = (place[axis], reach * width, &mut self.of[axis]);
             let from = (at - reach).ceil().max(0.0) as usize;
             let to = (at + reach).floor().min((lengths[axis] - 1) as f64) as usize;
-            (from..=to).map(move |sample| (sample, kernel((sample as f64 - at) / width)))
-        };
-        self.of.clear();
-        for (z, of_plane) in along(0) {
-            for (y, of_row) in along(1).map(|(y, of_row)| (y, of_plane * of_row)) {
-                let first = (z * lengths[1] + y) * lengths[2];
-                let row = along(2).map(|(x, count)| (first + x, of_row * count));
-                let row = row.map(|(index, count)| (index, count * weights.map_or(1.0, |weights| weights[index])));
-                self.of.extend(row.filter(|(_, count)| *count != 0.0));
+            of.clear();
+            of.extend((from..=to).map(|sample| kernel((sample as f64 - at) / width)));
+            // What does not count at the ends is not looked at.
+            let zeros = of.iter().take_while(|count| **count == 0.0).count();
+            of.drain(..zeros);
+            while of.last() == Some(&0.0) {
+                of.pop();
             }
+            self.first[axis] = from + zeros;
         }
-        let all: f64 = self.of.iter().map(|(_, count)| count).sum();
-        self.of.iter_mut().for_each(|(_, count)| *count /= all);
     }
 
-    fn sum(&self, samples: &[f64]) -> f64 {
-        self.of.iter().map(|&(index, count)| count * samples[index]).sum()
+    /// What all of them count together.
+    fn all(&self) -> f64 {
+        self.of.iter().map(|of| of.iter().sum::<f64>()).product()
+    }
+
+    /// The sum of samples, as much of each as it counts.
+    fn sum(&self, samples: &[f64], [_, height, width]: [usize; 3]) -> f64 {
+        let ([z, y, x], [planes, rows, columns]) = (self.first, &self.of);
+        let of_row = |row: usize| {
+            let row = &samples[row * width + x..][..columns.len()];
+            row.iter().zip(columns).map(|(sample, count)| sample * count).sum::<f64>()
+        };
+        let of_plane = |plane: usize| {
+            rows.iter().zip((z + plane) * height + y..).map(|(count, row)| count * of_row(row)).sum::<f64>()
+        };
+        planes.iter().enumerate().map(|(plane, count)| count * of_plane(plane)).sum()
     }
 }
 
@@ -500,7 +523,7 @@ mod tests {
             let values = turned.template.view().to_f64();
             let mut met = 0;
             for ([_, y, x], (value, counts)) in positions([1, height, width]).zip(values.iter().zip(&mask)) {
-                let [_, v, u] = pose.origin([0.0, y as f64 - middle[0], x as f64 - middle[1]]);
+                let [_, v, u] = pose.origin()([0.0, y as f64 - middle[0], x as f64 - middle[1]]);
                 assert_eq!(*counts == 1.0, v.abs() <= 15.0 + CLOSE && u.abs() <= 20.0 + CLOSE);
                 if v.abs() <= 13.0 && u.abs() <= 18.0 {
                     met += 1;
@@ -606,6 +629,7 @@ mod tests {
         assert!(!poses.has_between(&pose(-1.0, 1.2)) && !poses.has_between(&pose(7.0, 1.6)));
         let around = Poses::grid(&[0.0, 120.0, 240.0], &[1.0]).unwrap();
         assert!(around.has_between(&pose(-50.0, 1.0)));
+        assert_eq!(around.in_circle(pose(360.0 - 1e-12, 1.0)).angle(), 0.0);
         assert_eq!(
             (around.in_circle(pose(-50.0, 1.0)), poses.in_circle(pose(-50.0, 1.0)).angle()),
             (pose(310.0, 1.0), -50.0)
