@@ -74,6 +74,6 @@ pub(crate) fn to_find(plan: &Plan, options: &PeakOptions, count: usize) -> Resul
 }
 
 /// Whether a template's poses can be made by so many threads, and their peaks be looked for.
-pub(crate) fn to_pose(spec: &Spec, options: &PeakOptions, threads: usize) -> Result<(), Failure> {
-    has_memory(needed::posing(spec, threads) + PEAK * needed::peaks(spec, options))
+pub(crate) fn to_pose(spec: &Spec, options: &PeakOptions, poses: usize, threads: usize) -> Result<(), Failure> {
+    has_memory(needed::posing(spec, poses, threads) + PEAK * needed::peaks(spec, options))
 }

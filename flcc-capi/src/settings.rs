@@ -135,7 +135,7 @@ impl Settings {
         }
         needed::to_plan(spec)?;
         self.learning(|planner| {
-            needed::to_pose(spec, &options.peaks, planner.machine().cores().max(self.threads))?;
+            needed::to_pose(spec, &options.peaks, poses.all().len(), planner.machine().cores().max(self.threads))?;
             // As of a template that is bound: the poses have masks of their own.
             check_mask(spec, options.mask.as_ref())?;
             let matcher = planner.posed_with(spec, template, poses, options, &Control::default())?;

@@ -343,7 +343,7 @@ pub enum Command {
     /// A position is where the template's first sample lies in the image, in every mode. With several templates each
     /// line ends with the template's name. --count adds a line `count N SCORE`.
     #[command(after_help = BELOW_MATCH)]
-    Match(Match),
+    Match(Box<Match>),
     /// Put the parts of a result together that --tile made: prints and writes what the whole call would have
     ///
     /// Parts are the .json files that conv, corr, lcc and match wrote with --tile, all of one result, in any order.

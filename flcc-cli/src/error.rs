@@ -105,6 +105,10 @@ impl Error {
             "boundary" => "--boundary",
             "cval" => "--cval",
             "accuracy" => "--accuracy",
+            "angle" => "--rotate",
+            "scale" => "--scale",
+            "coarse" => "--coarse",
+            "finest" => "--finest",
             _ => return self,
         };
         Error::Spec(SpecError { argument: spelling.to_string(), ..error.clone() })

@@ -43,38 +43,37 @@ impl Image {
     }
 
     /// What a view shows, `factor` times smaller along each axis: means of blocks of so many samples a side, of the
-    /// same type, with integers rounded to the nearest. Samples behind the last whole block of an axis are left out; an
-    /// axis of one sample stays.
+    /// same type, with integers rounded to the nearest. The last block of an axis may have fewer samples; an axis of
+    /// one sample stays.
     ///
     /// ```
     /// use flcc_core::{image::Image, shape::Shape};
     ///
     /// let image = Image::new(vec![1u8, 2, 9, 3, 4, 9], Shape::new(&[2, 3])?)?;
-    /// assert_eq!(Image::shrunk(&image.view(), 2)?, Image::new(vec![3u8], Shape::new(&[1, 1])?)?);
+    /// assert_eq!(Image::shrunk(&image.view(), 2)?, Image::new(vec![3u8, 9], Shape::new(&[1, 2])?)?);
     /// # Ok::<(), flcc_core::error::SpecError>(())
     /// ```
     ///
     /// # Errors
-    /// A factor of 0, or larger than an axis of more than one sample.
+    /// A factor of 0.
     pub fn shrunk(view: &AnyView<'_>, factor: usize) -> Result<Image, SpecError> {
+        if factor == 0 {
+            return Err(SpecError::new("factor", "1 or more", factor));
+        }
         let lengths = view.shape().padded();
         let block = lengths.map(|length| if length > 1 { factor } else { 1 });
-        if factor == 0 || (0..3).any(|axis| lengths[axis] > 0 && lengths[axis] < block[axis]) {
-            let expected = format!("from 1 to the smallest side of {} that is over 1", view.shape());
-            return Err(SpecError::new("factor", expected, factor));
-        }
-        let sides = [0, 1, 2].map(|axis| lengths[axis] / block[axis]);
-        let (channels, share) = (view.channels(), 1.0 / block.iter().product::<usize>() as f64);
+        let sides = [0, 1, 2].map(|axis| lengths[axis].div_ceil(block[axis]));
+        let channels = view.channels();
         let mut means = vec![0.0; sides.iter().product::<usize>() * channels];
         for channel in 0..channels {
             each_type!(AnyView, view, view => {
                 let view = view.channel(channel);
-                for (z, y) in (0..sides[0] * block[0]).flat_map(|z| (0..sides[1] * block[1]).map(move |y| (z, y))) {
+                for (z, y) in (0..lengths[0]).flat_map(|z| (0..lengths[1]).map(move |y| (z, y))) {
                     let row = (z / block[0] * sides[1] + y / block[1]) * sides[2];
                     let to = &mut means[row * channels..(row + sides[2]) * channels];
                     // Without a division for each sample.
                     let (mut at, mut left) = (channel, block[2]);
-                    view.row(z, y, 0, sides[2] * block[2]).for_each(|_, sample| {
+                    view.row(z, y, 0, lengths[2]).for_each(|_, sample| {
                         to[at] += sample.to_f64();
                         left -= 1;
                         if left == 0 {
@@ -84,7 +83,18 @@ impl Image {
                 }
             });
         }
-        means.iter_mut().for_each(|mean| *mean *= share);
+        // How many samples of an axis a block has.
+        let samples = |axis: usize, at: usize| block[axis].min(lengths[axis] - at * block[axis]);
+        let blocks = (0..sides[0]).flat_map(|z| (0..sides[1]).map(move |y| (z, y)));
+        let mut rest = &mut means[..];
+        for (z, y) in blocks {
+            let (row, others) = rest.split_at_mut(sides[2] * channels);
+            let of_row = (samples(0, z) * samples(1, y)) as f64;
+            for (x, means) in row.chunks_exact_mut(channels).enumerate() {
+                means.iter_mut().for_each(|mean| *mean /= of_row * samples(2, x) as f64);
+            }
+            rest = others;
+        }
         Image::of(Pixels::F64(means).cast(view.dtype()), view.shape().with_padded(sides)?, channels)
     }
 
@@ -159,17 +169,20 @@ mod tests {
         let shape = Shape::new(&[1, 5, 7]).unwrap();
         let image = Image::of(Pixels::F32((0..70).map(|at| (at * at % 97) as f32).collect()), shape, 2).unwrap();
         let small = Image::shrunk(&image.view(), 3).unwrap();
-        assert_eq!((small.shape(), small.channels(), small.dtype()), (Shape::new(&[1, 1, 2]).unwrap(), 2, DType::F32));
-        for (x, channel) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let block = (0..3).flat_map(|row| (0..3).map(move |column| (row * 7 + 3 * x + column) * 2 + channel));
-            let mean = block.map(|at| (at * at % 97) as f64).sum::<f64>() / 9.0;
-            assert!((small.view().channel(channel).at([0, 0, x]) - mean).abs() < 1e-5, "{x} {channel}");
+        assert_eq!((small.shape(), small.channels(), small.dtype()), (Shape::new(&[1, 2, 3]).unwrap(), 2, DType::F32));
+        for (y, x, channel) in (0..2).flat_map(|y| (0..3).flat_map(move |x| [(y, x, 0), (y, x, 1)])) {
+            let of = |at: usize, end: usize| 3 * at..(3 * at + 3).min(end);
+            let block = of(y, 5).flat_map(|row| of(x, 7).map(move |column| (row * 7 + column) * 2 + channel));
+            let values: Vec<f64> = block.map(|at| (at * at % 97) as f64).collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            assert!((small.view().channel(channel).at([0, y, x]) - mean).abs() < 1e-5, "{y} {x} {channel}");
         }
         assert_eq!(Image::shrunk(&image.view(), 1).unwrap(), image);
-        assert!(Image::shrunk(&image.view(), 0).is_err() && Image::shrunk(&image.view(), 6).is_err());
+        assert!(Image::shrunk(&image.view(), 0).is_err());
+        assert_eq!(Image::shrunk(&image.view(), 9).unwrap().shape(), Shape::new(&[1, 1, 1]).unwrap());
         // Rounded to the nearest, and read through strides.
         let bytes = Image::new(vec![0u8, 1, 1, 0, 3, 0], Shape::new(&[3, 2]).unwrap()).unwrap();
-        assert_eq!(Image::shrunk(&bytes.view(), 2).unwrap().into_pixels(), Pixels::U8(vec![1]));
+        assert_eq!(Image::shrunk(&bytes.view(), 2).unwrap().into_pixels(), Pixels::U8(vec![1, 2]));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Poses {
 
 /// How many poses there are at most: with more, what was meant is no grid.
 const MOST: usize = 1 << 20;
+/// Degrees at most, either way: of more than that a turn is lost to rounding.
+const ANGLES: f64 = 1e6;
 /// The least scale and the largest.
 const SCALES: [f64; 2] = [1.0 / 64.0, 64.0];
 /// What rounding may take from a place that lies at the border of a template.
@@ -58,8 +60,8 @@ impl Pose {
     /// # Errors
     /// An angle that is no finite number, a scale outside of 1/64 to 64.
     pub fn new(angle: f64, scale: f64) -> Result<Pose, SpecError> {
-        if !angle.is_finite() {
-            return Err(SpecError::new("angle", "a finite number of degrees", angle));
+        if !(-ANGLES..=ANGLES).contains(&angle) {
+            return Err(SpecError::new("angle", format!("a finite number of degrees, at most {ANGLES}"), angle));
         }
         if !(SCALES[0]..=SCALES[1]).contains(&scale) {
             return Err(SpecError::new("scale", format!("{} to {}", SCALES[0], SCALES[1]), scale));
@@ -118,6 +120,10 @@ impl Pose {
         let lengths = shape.padded();
         let middle = lengths.map(|length| (length - 1) as f64 / 2.0);
         let weights = mask.map(AnyView::to_f64);
+        // Beside the largest of them products are of a magnitude that a sample has.
+        let heaviest = weights.iter().flatten().copied().fold(0.0, f64::max);
+        let shares: Option<Vec<f64>> =
+            weights.as_ref().map(|weights| weights.iter().map(|weight| weight / heaviest).collect());
         let sides = self.sides(lengths, weights.as_deref());
         let origin = self.origin();
         // Where a sample of the box is in the template.
@@ -145,7 +151,7 @@ impl Pose {
 
         let channels = template.channels();
         let mut samples: Vec<Vec<f64>> = (0..channels).map(|channel| template.channel(channel).to_f64()).collect();
-        if let Some(weights) = &weights {
+        if let Some(weights) = &shares {
             let weigh =
                 |(sample, &weight): (&mut f64, &f64)| *sample = if weight == 0.0 { 0.0 } else { *sample * weight };
             samples.iter_mut().for_each(|samples| samples.iter_mut().zip(weights).for_each(weigh));
@@ -164,7 +170,7 @@ impl Pose {
             }
             let place = place(at).expect("what counts has a place");
             taps.gather(place, lengths, width, kernel);
-            let all = weights.as_ref().map_or_else(|| taps.all(), |weights| taps.sum(weights, lengths));
+            let all = shares.as_ref().map_or_else(|| taps.all(), |shares| taps.sum(shares, lengths));
             values.extend(samples.iter().map(|samples| taps.sum(samples, lengths) / all));
         }
         let shape = shape.with_padded(kept)?;
@@ -257,10 +263,9 @@ impl Poses {
     /// # Errors
     /// A scale below 1/64.
     pub fn shrunk(&self, template: Shape, factor: usize) -> Result<Poses, SpecError> {
-        let (factor, [_, largest]) = (factor as f64, self.range[1]);
-        let longest = template.lengths().iter().copied().max().unwrap_or(1) as f64;
-        let angles = thinned(&self.angles, fine_angle(template) * factor / largest.max(1.0));
-        let scales = thinned(&self.scales, 2.0 * factor / longest);
+        let [most, most_scale] = self.apart_in(template, factor);
+        let (angles, scales) = (thinned(&self.angles, most), thinned(&self.scales, most_scale));
+        let factor = factor as f64;
         Poses::grid(&angles, &scales.into_iter().map(|scale| scale / factor).collect::<Vec<_>>())
     }
 
@@ -297,6 +302,47 @@ impl Poses {
             }
             _ => pose,
         }
+    }
+
+    /// The angles and the scales of these poses nearest to a pose's, up to three of each, with one another.
+    pub fn nearest(&self, pose: Pose) -> Vec<Pose> {
+        let away = |angle: f64| {
+            let turned = (angle - pose.angle).rem_euclid(360.0);
+            turned.min(360.0 - turned)
+        };
+        let nearest = |values: &[f64], away: &dyn Fn(f64) -> f64| {
+            let mut values = values.to_vec();
+            values.sort_by(|a, b| away(*a).total_cmp(&away(*b)));
+            values.dedup();
+            values.truncate(3);
+            values
+        };
+        let angles = nearest(&self.angles, &away);
+        let scales = nearest(&self.scales, &|scale| (scale - pose.scale).abs());
+        scales.iter().flat_map(|&scale| angles.iter().map(move |&angle| Pose { angle, scale })).collect()
+    }
+
+    /// The smallest step from an angle to the next, and from a scale to the next; 0 where there is one.
+    pub fn least_step(&self) -> [f64; 2] {
+        [&self.angles, &self.scales].map(|values| {
+            let least = steps_of(values).into_iter().fold(f64::INFINITY, f64::min);
+            if least.is_finite() { least } else { 0.0 }
+        })
+    }
+
+    /// The largest step from an angle to the next, and from a scale to the next, of those up to `most`; 0 where all are
+    /// larger.
+    pub fn step_within(&self, most: [f64; 2]) -> [f64; 2] {
+        [(&self.angles, most[0]), (&self.scales, most[1])]
+            .map(|(values, most)| steps_of(values).into_iter().filter(|step| *step <= most + CLOSE).fold(0.0, f64::max))
+    }
+
+    /// By how much angles and scales may differ that a template of this shape does not tell apart in an image `factor`
+    /// times smaller: its outermost sample moves by one of that image.
+    pub fn apart_in(&self, template: Shape, factor: usize) -> [f64; 2] {
+        let (factor, [_, largest]) = (factor as f64, self.range[1]);
+        let longest = template.lengths().iter().copied().max().unwrap_or(1) as f64;
+        [fine_angle(template) * factor / largest.max(1.0), 2.0 * factor / longest]
     }
 
     /// The largest step from an angle to the next, in degrees, and from a scale to the next; 0 where there is one.
@@ -492,6 +538,13 @@ mod tests {
         assert_eq!(fewer.all().iter().map(|pose| pose.scale() * 4.0).fold(0.0, f64::max), 1.04);
         assert_eq!(poses.shrunk(template, 1).unwrap().all().len(), poses.all().len());
         assert!(poses.shrunk(template, 64).is_err());
+        let uneven = Poses::grid(&[0.0, 1.0, 2.0, 7.0, 180.0], &[1.0]).unwrap();
+        assert_eq!(
+            (uneven.least_step(), uneven.step_within([6.0, 1.0]), uneven.step()[0]),
+            ([1.0, 0.0], [5.0, 0.0], 173.0)
+        );
+        let near = uneven.nearest(Pose::new(-2.5, 1.1).unwrap());
+        assert_eq!(near.iter().map(Pose::angle).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
     }
 
     #[test]

@@ -60,12 +60,17 @@ pub fn run(args: &Match, planning: &Planning, out: &mut dyn Write) -> Result<(),
         let spec = problem.spec_of(of, &view, 1, None).map_err(named)?;
         let poses = poses(&args.poses, spec.template())?;
         let threads = session.planner.machine().cores().max(session.threads);
-        check(&format!("poses of {}", spec.template()), needed::posing(&spec, threads))?;
+        check(&format!("poses of {}", spec.template()), needed::posing(&spec, poses.all().len(), threads))?;
         let began = Instant::now();
         let Args { coarse, finest, .. } = args.poses;
         let options = PosedOptions { mask, peaks: options, coarse, finest };
-        let matcher = session.planner.posed_with(&spec, &view, &poses, &options, &Control::default())?;
-        let peaks = search(&matcher, &image, &session, &options)?;
+        let control = Control::default();
+        let matcher = session.planner.posed_with(&spec, &view, &poses, &options, &control);
+        let matcher = matcher.map_err(|error| Error::from(error).named("IMAGE", &template.argument))?;
+        let peaks = search(&matcher, &image, &session, &options).map_err(|error| error.named("IMAGE", "TEMPLATE"))?;
+        if matcher.blank() > 0 {
+            template.tell(&format!("{} poses leave too little of it to be looked for", matcher.blank()));
+        }
         let time = began.elapsed();
         if matcher.left_out() > 0 {
             let (left_out, all) = (matcher.left_out(), matcher.left_out() + matcher.poses());

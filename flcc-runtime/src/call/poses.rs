@@ -34,8 +34,10 @@ pub struct PosedOptions<'a> {
     /// Poses are first looked for in an image that is so many times smaller, of means of blocks of so many samples a
     /// side, and of poses as many as it tells apart. The best there, of all poses 16 times as many places as are asked
     /// for and 64, up to eight poses of each, or those at most 0.3 worse than the threshold, are followed through
-    /// images twice as large each time: to the best of the poses and places around, in steps halved down to those of
-    /// the poses. Scores are those of the whole image. What may be missed is what a smaller image does not show.
+    /// images twice as large each time, to the poses that were asked for, or where [`finest`](PosedOptions::finest) says
+    /// so to those between. Scores are those of the whole image, and no better one of the same pose lies within the
+    /// distance. What may be missed is what a smaller image does not show; and a better score of another pose may lie
+    /// near by.
     pub coarse: Option<usize>,
     /// Degrees: each peak's pose is then looked for between those that were asked for, in steps halved until they are
     /// no larger than this, scales alike.
@@ -49,9 +51,9 @@ pub struct PosedOptions<'a> {
 /// order is the peak, and of one middle the first pose.
 ///
 /// The score of a place and a pose is that of [`match_template`](crate::match_template) with the template and the mask
-/// that [`Pose::of`] makes, and so is its error. Every pose is computed at every place where all of it lies inside the
-/// image. Poses that are larger than the image are left out; [`PosedMatcher::left_out`] counts them. The measure is a
-/// normalised one, since sums over more samples are larger.
+/// that [`Pose::of`](flcc_core::pose::Pose::of) makes, and so is its error. Every pose is computed at every place where
+/// all of it lies inside the image. Poses that are larger than the image are left out; [`PosedMatcher::left_out`]
+/// counts them. The measure is a normalised one, since sums over more samples are larger.
 ///
 /// ```
 /// use flcc_runtime::pose::Poses;
@@ -106,7 +108,7 @@ impl Planner {
     ///
     /// # Errors
     /// A spec that is another, a template or a mask that is not the spec's, no pose that fits in the image; what
-    /// [`Planner::plan`] and [`Plan::bind`] refuse.
+    /// [`Planner::plan`] and [`Plan::bind`](crate::Plan::bind) refuse.
     pub fn posed(
         &self,
         spec: &Spec,
@@ -155,6 +157,11 @@ impl PosedMatcher {
         self.first().left_out
     }
 
+    /// How many leave nothing of the template to tell by: no sample of it, equal ones or, for ncc and nssd, zeros.
+    pub fn blank(&self) -> usize {
+        self.first().blank
+    }
+
     /// What looks at all of an image.
     fn first(&self) -> &Scan {
         self.coarse.as_ref().map_or(&self.scan, Coarse::first)
@@ -196,6 +203,7 @@ impl PosedMatcher {
         if coarse || options.finest.is_some() {
             // They may have come near each other.
             all = scan.apart(all, distance);
+            all.retain(|peak| scan.is_inside(peak, &options.peaks));
             all.truncate(options.peaks.top.unwrap_or(usize::MAX));
         }
         match options.peaks.subpixel {
@@ -399,6 +407,34 @@ mod tests {
             let apart = |axis: usize| (found[1].middle()[axis] - at[axis]).abs() > 20.0;
             assert!(apart(0) || apart(1), "{found:?}");
         }
+        // At the end of an image whose sides are no multiples of the factor, and by angles that are unevenly apart.
+        let angles: Vec<f64> = (0..10).map(f64::from).chain([180.0]).collect();
+        let uneven = Poses::grid(&angles, &[1.0]).unwrap();
+        for (factor, origin) in [(4, [187, 205]), (3, [189, 219]), (5, [188, 218])] {
+            let part = image.part([0, 0], Shape::new(&[origin[0] + 51, origin[1] + 41]).unwrap()).unwrap();
+            let corner = part.part(origin, Shape::new(&[51, 41]).unwrap()).unwrap();
+            let coarse = PosedOptions { coarse: Some(factor), ..options(1) };
+            let found = find_posed(&part, &corner, &uneven, Measure::Zncc, &coarse).unwrap();
+            assert_eq!((found[0].peak.position.as_slice(), found[0].pose.angle()), (&origin[..], 0.0), "{factor}");
+        }
+        for angle in [1.0, 4.0, 5.0, 8.0] {
+            let turned = self::image(&[51, 41], |y, x| {
+                let [_, v, u] = Pose::new(angle, 1.0).unwrap().place([0.0, y - 25.0, x - 20.0]);
+                scene((120.0 + v) / 2.0, (130.0 + u) / 2.0)
+            });
+            let coarse = PosedOptions { coarse: Some(4), ..options(1) };
+            let found = find_posed(&image, &turned, &uneven, Measure::Zncc, &coarse).unwrap();
+            assert_eq!(found[0].pose.angle(), angle, "{found:?}");
+        }
+        // A peak at a border is left out, and its slope is no peak.
+        let edge = image.part([3, 100], Shape::new(&[51, 41]).unwrap()).unwrap();
+        let inside = PeakOptions { exclude_border: 5, top: Some(3), ..PeakOptions::default() };
+        let coarse = PosedOptions { coarse: Some(2), peaks: inside, ..PosedOptions::default() };
+        let single = Poses::grid(&[0.0], &[1.0]).unwrap();
+        let [found, expected] = [coarse, PosedOptions { coarse: None, ..coarse }]
+            .map(|options| find_posed(&image, &edge, &single, Measure::Zncc, &options).unwrap());
+        let places = |found: &[PosedPeak]| found.iter().map(|found| found.peak.position.clone()).collect::<Vec<_>>();
+        assert_eq!(places(&found), places(&expected));
         let few = PosedOptions { coarse: Some(2), ..options(1) };
         let threshold = PeakOptions { top: None, threshold: Some(0.99), ..PeakOptions::default() };
         let good = PosedOptions { peaks: threshold, ..few };
@@ -471,6 +507,16 @@ mod tests {
         let edge = self::image(&[3, 12], |y, x| if y == 0.0 && x == 0.0 { 9.0 } else { 1.0 });
         let flat = find_posed(&image, &edge, &Poses::grid(&[0.0, 30.0], &[1.0]).unwrap(), Measure::Zncc, &options(1));
         assert_eq!(flat.unwrap()[0].pose.angle(), 0.0);
+        // In a box of one sample nothing is left to tell by: that is counted.
+        let tiny = Poses::grid(&[0.0], &[0.1, 1.0]).unwrap();
+        let part = image.part([3, 4], Shape::new(&[5, 7]).unwrap()).unwrap();
+        let spec: Spec = "zncc:f32:20x40*5x7:valid".parse().unwrap();
+        let matcher = planner.posed(&spec, &part.view(), None, &tiny).unwrap();
+        assert_eq!((matcher.poses(), matcher.blank(), matcher.left_out()), (1, 1, 0));
+        let signal: Spec = "zncc:f32:20*5:valid".parse().unwrap();
+        let line = Image::new(vec![1f32, 4.0, 2.0, 8.0, 5.0], Shape::new(&[5]).unwrap()).unwrap();
+        let refused = planner.posed(&signal, &line.view(), None, &Poses::grid(&[0.0, 90.0], &[1.0]).unwrap());
+        assert!(error(refused.map(|_| ()).unwrap_err()).contains("angle: expected 0 for a signal, got 90"));
         let constant = self::image(&[3, 12], |_, _| 1.0);
         let none = find_posed(&image, &constant, &turned, Measure::Zncc, &options(1)).unwrap_err();
         assert!(matches!(none, ExecError::Spec(error) if error.kind == Kind::ConstantTemplate));

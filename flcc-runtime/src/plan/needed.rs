@@ -46,16 +46,18 @@ pub fn execution(plan: &Plan) -> f64 {
     scratch(plan) + binding(plan)
 }
 
-/// Bytes of a search for the poses of a spec's template by so many threads, each of which has one at a time that is no
-/// larger than the image: its samples in f64, what each counts twice, its mask and its scores; and of the best scores
-/// of all.
-pub fn posing(spec: &Spec, threads: usize) -> f64 {
+/// Bytes of a search for so many poses of a spec's template by so many threads, each of which has one at a time that is
+/// no larger than the image: its samples in f64, what each counts twice, its mask and its scores; and of the best
+/// scores of all.
+pub fn posing(spec: &Spec, poses: usize, threads: usize) -> f64 {
+    /// Of a plan.
+    const EACH: f64 = 4096.0;
     let scores = spec.out_type().row().size;
     let of_one = (8.0 * spec.channels() as f64 + 17.0 + scores as f64) * spec.image().len() as f64;
     // Middles lie on samples, or between two in poses turned by a quarter: two sheets at most of scores and whose they
     // are.
     let of_all = 2.0 * (scores + size_of::<u32>()) as f64 * spec.image().len() as f64;
-    of_one * threads as f64 + of_all
+    of_one * threads as f64 + of_all + EACH * poses as f64
 }
 
 fn on_host(plan: &Plan) -> bool {
@@ -83,7 +85,7 @@ mod tests {
         assert_eq!(checking(&spec), 32.0 * 35.0);
         assert_eq!(binding(&plan), plan.template_bytes() as f64 + 32.0 * 35.0);
         assert_eq!(execution(&plan), plan.scratch_bytes() as f64 + binding(&plan));
-        assert_eq!(posing(&spec, 3), (29.0 * 3.0 + 16.0) * 2000.0);
+        assert_eq!(posing(&spec, 7, 3), (29.0 * 3.0 + 16.0) * 2000.0 + 7.0 * 4096.0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use flcc_core::spec::Spec;
 use flcc_core::view::AnyView;
 
 use super::fine::{NEAR, halvings};
-use super::scan::{Member, PosedPeak, Scan, each};
+use super::scan::{Kept, Member, PosedPeak, Scan, each, go_on};
 use crate::call::overlay::order;
 use crate::plan::settings::Planner;
 use crate::plan::solver::Platform;
@@ -27,6 +27,11 @@ const MORE: (usize, usize) = (16, 64);
 const LAST: (usize, usize) = (8, 8);
 /// How many poses are followed of a place.
 const OF_PLACE: usize = 8;
+/// How often a place moves to a better one within the distance, at most.
+const SETTLED: usize = 8;
+/// All positions of an axis.
+const EVERY: PeakOptions =
+    PeakOptions { top: None, threshold: None, min_distance: None, exclude_border: 0, subpixel: None };
 /// How much worse than a threshold a score of the smaller image may be to be followed.
 const WORSE: f64 = 0.3;
 
@@ -35,9 +40,10 @@ pub(super) struct Coarse {
     first: Level,
     /// The next ones, each about twice as large as the one before, up to the whole image.
     next: Vec<Level>,
-    /// How far apart the first one's poses are, in degrees and in scales of the whole image.
+    /// How far apart poses are that count as one in the first image, in degrees and in scales of the whole image: 0
+    /// where those that were asked for are further apart.
     steps: [f64; 2],
-    /// How often that is halved to come to steps of those that were asked for.
+    /// How often that is halved to come to the least step of those that were asked for.
     halvings: u32,
     threads: usize,
 }
@@ -57,7 +63,8 @@ impl Coarse {
         let Scan { spec, poses, .. } = &scan;
         let side = spec.template().lengths().iter().copied().filter(|&side| side > 1).min().unwrap_or(1);
         let smallest = poses.all().iter().map(Pose::scale).fold(f64::INFINITY, f64::min);
-        let most = (side as f64 * smallest / LEAST).floor();
+        // No scale of a level may be smaller than poses have.
+        let most = (side as f64 * smallest / LEAST).min(smallest * 64.0).floor();
         if factor < 2 || factor as f64 > most {
             let expected = match most < 2.0 {
                 true => {
@@ -68,11 +75,12 @@ impl Coarse {
             return Err(SpecError::new("coarse", expected, factor).into());
         }
         let fewer = poses.shrunk(spec.template(), factor)?;
-        let [angle, scale] = fewer.step();
+        let apart = poses.apart_in(spec.template(), factor);
+        let [angle, scale] = fewer.step_within([apart[0], apart[1] / factor as f64]);
         let steps = [angle, scale * factor as f64];
-        let ratio = |coarse: f64, fine: f64| if fine > 0.0 { halvings(coarse, fine) } else { 0 };
-        let [fine_angle, fine_scale] = poses.step();
-        let halvings = ratio(steps[0], fine_angle).max(ratio(steps[1], fine_scale));
+        let least = poses.least_step();
+        let ratio = |axis: usize| if steps[axis] > 0.0 { halvings(steps[axis], least[axis]) } else { 0 };
+        let halvings = ratio(0).max(ratio(1));
         let (template, mask) = (scan.template.view(), scan.mask.as_ref().map(Image::view));
         let small = |planner: &Planner, factor: usize, poses: &Poses| {
             let image = small_shape(spec.image(), factor)?;
@@ -136,37 +144,62 @@ impl Coarse {
             Ok(found.swap_remove(0).peaks.into_iter().map(move |peak| PosedPeak { peak, shape, pose }))
         })?;
         let of_first = [self.steps[0], self.steps[1] / *factor as f64];
-        let mut peaks =
-            scan.distinct(of_poses.into_iter().flatten().flatten().collect(), followed, near(*factor), of_first);
+        let found = of_poses.into_iter().flatten().flatten().collect();
+        let mut peaks = scan.distinct(found, followed, near(*factor), of_first, control)?;
         let quiet = Control { progress: None, ..*control };
         let (mut factor, mut steps, mut left) = (*factor, self.steps, self.halvings);
         let levels = self.next.iter().map(|level| (level.factor, &level.scan)).chain([(1, whole)]);
         for (to, scan) in levels {
             let small = if to > 1 { Some(Image::shrunk(image, to)?) } else { None };
             let view = small.as_ref().map_or(*image, Image::view);
-            let inside = if to > 1 { &PeakOptions::default() } else { options };
-            // Poses are told apart by about half of what they were; in the end they are as fine as was asked for.
-            let halved = match (to, finest) {
-                (1, Some(finest)) => left.max(halvings(steps[0], finest)),
-                (1, None) => left,
-                _ => left.min(1),
-            };
-            let of_level = [steps[0], steps[1] / to as f64];
+            // Poses are told apart by about half of what they were; in the end by what was asked for. Those a whole
+            // step away were left out beside better ones.
+            let halved = if to > 1 { left.min(1) } else { left };
+            let of_level = [2.0 * steps[0], 2.0 * steps[1] / to as f64];
             let found = each(self.threads, peaks.len(), &quiet, |number| {
                 let peak = &peaks[number];
                 let pose = Pose::new(peak.pose.angle(), peak.pose.scale() * factor as f64 / to as f64)?;
                 let middle = through(peak.twice_middle(), spec.image(), factor, to);
-                let found = scan.near(&view, pose, middle, NEAR, inside)?;
+                let found = scan.near(&view, pose, middle, NEAR, &EVERY)?;
                 let Some(mut peak) = found else { return Ok(None) };
-                scan.refine(&view, &mut peak, of_level, halved, inside)?;
+                scan.refine(&view, &mut peak, of_level, halved + 1, &EVERY)?;
                 Ok(Some(peak))
             })?;
-            (factor, left) = (to, left - halved.min(left));
+            (factor, left) = (to, left - halved);
             steps = steps.map(|step| step / 2f64.powi(halved as i32));
             followed = (followed / 2).max(last);
             let of_level = [steps[0], steps[1] / to as f64];
-            peaks = scan.distinct(found.into_iter().flatten().collect(), followed, near(to), of_level);
+            peaks = scan.distinct(found.into_iter().flatten().collect(), followed, near(to), of_level, control)?;
         }
+        // The poses that were asked for, or what lies between; and no better place of that pose near by.
+        let settled = each(self.threads, peaks.len(), &quiet, |number| {
+            let mut peak = peaks[number].clone();
+            match finest {
+                Some(finest) => {
+                    let least = whole.poses.least_step();
+                    whole.refine(image, &mut peak, least, halvings(least[0], finest), &EVERY)?;
+                }
+                None => {
+                    let own = whole.poses.nearest(peak.pose).into_iter().map(|pose| {
+                        let found = whole.near(image, pose, peak.twice_middle(), NEAR, &EVERY)?;
+                        Ok(found)
+                    });
+                    let own: Vec<PosedPeak> =
+                        own.collect::<Result<Vec<_>, ExecError>>()?.into_iter().flatten().collect();
+                    let better = |a: &PosedPeak, b: &PosedPeak| order(spec.op().best(), a.peak.score, b.peak.score);
+                    let Some(best) = own.into_iter().min_by(better) else { return Ok(None) };
+                    peak = best;
+                }
+            }
+            for _ in 0..SETTLED {
+                match whole.near(image, peak.pose, peak.twice_middle(), distance, &EVERY)? {
+                    Some(other) if order(spec.op().best(), other.peak.score, peak.peak.score).is_lt() => peak = other,
+                    _ => break,
+                }
+            }
+            Ok(Some(peak))
+        })?;
+        let peaks: Vec<PosedPeak> = settled.into_iter().flatten().collect();
         let reaches = |peak: &PosedPeak| match options.threshold {
             Some(threshold) if largest => peak.peak.score >= threshold,
             Some(threshold) => peak.peak.score <= threshold,
@@ -179,31 +212,37 @@ impl Coarse {
 impl Scan {
     /// The best so many peaks, without those that have a better one near in place and in pose, by steps of degrees and
     /// of scale, or many near in place.
-    fn distinct(&self, mut peaks: Vec<PosedPeak>, most: usize, distance: usize, steps: [f64; 2]) -> Vec<PosedPeak> {
+    fn distinct(
+        &self,
+        mut peaks: Vec<PosedPeak>,
+        most: usize,
+        distance: usize,
+        steps: [f64; 2],
+        control: &Control<'_>,
+    ) -> Result<Vec<PosedPeak>, ExecError> {
         let best = self.spec.op().best();
         peaks.sort_by(|a, b| order(best, a.peak.score, b.peak.score));
-        let apart = i64::try_from(distance).unwrap_or(i64::MAX).saturating_mul(2);
-        let mut kept: Vec<PosedPeak> = Vec::new();
-        for peak in peaks {
-            if kept.len() >= most {
+        let (mut kept, total) = (Kept::new(distance), peaks.len());
+        for (number, peak) in peaks.into_iter().enumerate() {
+            if kept.peaks.len() >= most {
                 break;
             }
-            let middle = peak.twice_middle();
-            let beside = |other: &&PosedPeak| {
-                other.twice_middle().iter().zip(middle).all(|(other, own)| (other - own).abs() <= apart)
-            };
+            go_on(control, number, total)?;
             let alike = |other: &PosedPeak| {
                 let turned = (other.pose.angle() - peak.pose.angle()).rem_euclid(360.0);
                 let away = [turned.min(360.0 - turned), (other.pose.scale() - peak.pose.scale()).abs()];
                 away.iter().zip(steps).all(|(away, step)| *away <= 1.01 * step)
             };
-            let mut others = kept.iter().filter(beside);
             // No place takes the room of all others.
-            if !others.clone().any(alike) && others.nth(OF_PLACE - 1).is_none() {
-                kept.push(peak);
+            let is_one = {
+                let mut others = kept.near(&peak);
+                !others.clone().any(alike) && others.nth(OF_PLACE - 1).is_none()
+            };
+            if is_one {
+                kept.add(peak);
             }
         }
-        kept
+        Ok(kept.peaks)
     }
 }
 
@@ -220,5 +259,5 @@ fn through(middle: [i64; 3], image: Shape, from: usize, to: usize) -> [i64; 3] {
 
 /// The shape of an image made so many times smaller.
 fn small_shape(image: Shape, factor: usize) -> Result<Shape, SpecError> {
-    image.with_padded(image.padded().map(|length| if length > 1 { length / factor } else { length }))
+    image.with_padded(image.padded().map(|length| if length > 1 { length.div_ceil(factor) } else { length }))
 }

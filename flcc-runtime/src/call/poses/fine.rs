@@ -73,7 +73,7 @@ impl Scan {
         options: &PeakOptions,
     ) -> Result<Option<PosedPeak>, ExecError> {
         let Some(around) = self.around(image, pose, middle, reach, options)? else { return Ok(None) };
-        let best = PeakOptions { top: Some(1), min_distance: Some(2 * reach), ..PeakOptions::default() };
+        let best = PeakOptions { top: Some(1), min_distance: Some(reach.saturating_mul(2)), ..PeakOptions::default() };
         let Some(found) = find_peaks(&around.map, &best).into_iter().next() else { return Ok(None) };
         let shape = around.shape;
         let at = shape.pad(&found.position);
@@ -118,7 +118,8 @@ impl Scan {
             // Of the box whose middle lies there, rounded to the sample before.
             let first = (middle[axis] + 1 - is[axis] as i64).div_euclid(2);
             let [low, high] = [inside[axis].start, inside[axis].end].map(|end| end as i64);
-            let (begin, end) = ((first - reach as i64).max(low), (first + reach as i64 + 1).min(high));
+            let reach = i64::try_from(reach).unwrap_or(i64::MAX).min(high);
+            let (begin, end) = ((first - reach).max(low), (first + reach + 1).min(high));
             if begin >= end {
                 return Ok(None);
             }

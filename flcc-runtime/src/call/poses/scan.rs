@@ -1,5 +1,6 @@
 //! Scores of a template in each of some poses, over all of an image or around a place.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use flcc_core::error::{ExecError, Kind, SpecError};
@@ -59,6 +60,8 @@ pub(super) struct Scan {
     /// The poses that are planned for all of an image.
     pub members: Vec<Member>,
     pub left_out: usize,
+    /// How many poses leave nothing of the template to tell by.
+    pub blank: usize,
     /// How many poses are computed side by side, each by one thread.
     side_by_side: usize,
 }
@@ -105,6 +108,10 @@ impl Scan {
             let got = format!("{} in {} channels", template.shape(), template.channels());
             return Err(SpecError::of(Kind::DimsMismatch, "template", expected, got).into());
         }
+        let turned = poses.angles().iter().find(|angle| angle.rem_euclid(360.0) != 0.0);
+        if let (1, Some(angle)) = (spec.template().axes(), turned) {
+            return Err(SpecError::new("angle", "0 for a signal", angle).into());
+        }
         let owned = |view: &AnyView<'_>| Image::of(view.to_pixels(), view.shape(), view.channels());
         let scan = Scan {
             planner,
@@ -114,6 +121,7 @@ impl Scan {
             poses: poses.clone(),
             members: Vec::new(),
             left_out: 0,
+            blank: 0,
             side_by_side: 1,
         };
         // What is wrong with the template or its mask is told as of any match.
@@ -137,8 +145,15 @@ impl Scan {
                 return Ok(Fit::Larger);
             }
             match self.posed(pose) {
-                Ok(posed) => Ok(self.spec_of(&posed)?.map_or(Fit::Larger, Fit::Inside)),
-                Err(error) if error.kind == Kind::EmptyInput => Ok(Fit::Nothing(error)),
+                Ok(posed) => {
+                    let Some(spec) = self.spec_of(&posed)? else { return Ok(Fit::Larger) };
+                    let weights = check_mask(&spec, posed.mask.as_ref().map(Image::view).as_ref())?;
+                    match check_template(&spec, &posed.template.view(), &weights) {
+                        Err(error) if is_blank(&error) => Ok(Fit::Nothing(error)),
+                        checked => checked.map(|_| Fit::Inside(spec)).map_err(ExecError::from),
+                    }
+                }
+                Err(error) if is_blank(&error) => Ok(Fit::Nothing(error)),
                 Err(error) => Err(error.into()),
             }
         })?;
@@ -156,6 +171,7 @@ impl Scan {
                     continue;
                 }
                 Fit::Nothing(error) => {
+                    self.blank += 1;
                     nothing.get_or_insert(error);
                     continue;
                 }
@@ -274,18 +290,20 @@ impl Scan {
     pub fn apart(&self, mut peaks: Vec<PosedPeak>, distance: usize) -> Vec<PosedPeak> {
         let best = self.spec.op().best();
         peaks.sort_by(|a, b| order(best, a.peak.score, b.peak.score));
-        let apart = i64::try_from(distance).unwrap_or(i64::MAX).saturating_mul(2);
-        let mut kept: Vec<PosedPeak> = Vec::with_capacity(peaks.len());
+        let mut kept = Kept::new(distance);
         for peak in peaks {
-            let middle = peak.twice_middle();
-            let near = |other: &PosedPeak| {
-                other.twice_middle().iter().zip(middle).all(|(other, own)| (other - own).abs() <= apart)
-            };
-            if !kept.iter().any(near) {
-                kept.push(peak);
+            if kept.near(&peak).next().is_none() {
+                kept.add(peak);
             }
         }
-        kept
+        kept.peaks
+    }
+
+    /// Whether a peak is none of those that options leave out at the border of its pose's positions.
+    pub fn is_inside(&self, peak: &PosedPeak, options: &PeakOptions) -> bool {
+        let (image, sides) = (self.spec.image().padded(), peak.shape.padded());
+        let inside = options.inside([0, 1, 2].map(|axis| (image[axis] + 1).saturating_sub(sides[axis])));
+        inside.iter().zip(peak.shape.pad(&peak.peak.position)).all(|(inside, at)| inside.contains(&at))
     }
 
     pub fn posed(&self, pose: Pose) -> Result<Posed, SpecError> {
@@ -312,11 +330,45 @@ impl Scan {
     /// then it is nowhere.
     pub fn bound(&self, plan: &Plan, posed: &Posed) -> Result<Option<Matcher>, ExecError> {
         match bind(plan, posed) {
-            Err(ExecError::Spec(error)) if [Kind::ConstantTemplate, Kind::ZeroTemplate].contains(&error.kind) => {
-                Ok(None)
-            }
+            Err(ExecError::Spec(error)) if is_blank(&error) => Ok(None),
             bound => bound.map(Some),
         }
+    }
+}
+
+/// Peaks that are kept, by where they lie: cells as wide as a distance, so that few are looked at.
+pub(super) struct Kept {
+    /// Twice the distance.
+    apart: i64,
+    pub peaks: Vec<PosedPeak>,
+    cells: HashMap<[i64; 3], Vec<usize>>,
+}
+
+impl Kept {
+    pub fn new(distance: usize) -> Kept {
+        // Further apart than any two samples nothing is.
+        let apart = i64::try_from(distance).unwrap_or(i64::MAX).min(1 << 40) * 2;
+        Kept { apart, peaks: Vec::new(), cells: HashMap::new() }
+    }
+
+    fn cell(&self, peak: &PosedPeak) -> [i64; 3] {
+        peak.twice_middle().map(|at| at.div_euclid(self.apart + 1))
+    }
+
+    /// Those that lie no further away than the distance, on every axis.
+    pub fn near<'a>(&'a self, peak: &PosedPeak) -> impl Iterator<Item = &'a PosedPeak> + Clone + use<'a> {
+        let ([z, y, x], middle, apart) = (self.cell(peak), peak.twice_middle(), self.apart);
+        let around = |at: i64| at - 1..=at + 1;
+        let cells = around(z).flat_map(move |z| around(y).flat_map(move |y| around(x).map(move |x| [z, y, x])));
+        let all = cells.flat_map(move |cell| self.cells.get(&cell).into_iter().flatten()).map(|&at| &self.peaks[at]);
+        all.filter(move |other| {
+            other.twice_middle().iter().zip(middle).all(|(other, own)| (other - own).abs() <= apart)
+        })
+    }
+
+    pub fn add(&mut self, peak: PosedPeak) {
+        self.cells.entry(self.cell(&peak)).or_default().push(self.peaks.len());
+        self.peaks.push(peak);
     }
 }
 
@@ -344,6 +396,11 @@ pub(super) fn each<T: Send>(
     let mut all: Vec<_> = workers.into_iter().flatten().collect();
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, made)| made).collect()
+}
+
+/// Whether a pose leaves no sample of a template, or equal ones, or zeros.
+fn is_blank(error: &SpecError) -> bool {
+    [Kind::EmptyInput, Kind::ConstantTemplate, Kind::ZeroTemplate].contains(&error.kind)
 }
 
 fn bind(plan: &Plan, posed: &Posed) -> Result<Matcher, ExecError> {
