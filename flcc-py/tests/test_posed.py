@@ -153,7 +153,7 @@ def test_nothing_is_found_and_what_is_larger_is_left_out():
         ({"scales": 1j}, TypeError, "scales: expected a number, or numbers along one axis, got complex"),
         ({"angles": [[0, 1]]}, ValueError, "angles: expected a number, or numbers along one axis, got 2 axes"),
         ({"angles": [[0], [1, 2]]}, TypeError, "angles: expected a number, or numbers along one axis, got list"),
-        ({"angles": [0, np.nan]}, ValueError, "angles: expected a finite number of degrees, got NaN"),
+        ({"angles": [0, np.nan]}, ValueError, "angles: expected a finite number of degrees, at most 1000000, got NaN"),
         ({"scales": 0}, ValueError, "scales: expected 0.015625 to 64, got 0"),
         ({"scales": [1, 65]}, ValueError, "scales: expected 0.015625 to 64, got 65"),
         ({"angles": range(2000), "scales": np.linspace(1, 2, 1000)}, ValueError, "angles and scales: expected at most"),
