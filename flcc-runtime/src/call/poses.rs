@@ -33,11 +33,11 @@ pub struct PosedOptions<'a> {
     pub peaks: PeakOptions,
     /// Poses are first looked for in an image that is so many times smaller, of means of blocks of so many samples a
     /// side, and of poses as many as it tells apart. The best there, of all poses 16 times as many places as are asked
-    /// for and 64, up to eight poses of each, or those at most 0.3 worse than the threshold, are followed through
-    /// images twice as large each time, to the poses that were asked for, or where [`finest`](PosedOptions::finest)
-    /// says so to those between. Scores are those of the whole image, and no better one of the same pose lies within
-    /// the distance. What may be missed is what a smaller image does not show; and a better score of another pose may
-    /// lie near by.
+    /// for and 64, up to eight poses of each, or those at most 0.3 worse than the threshold and half as good, are
+    /// followed through images twice as large each time, to the poses that were asked for, or where
+    /// [`finest`](PosedOptions::finest) says so to those between. Scores are those of the whole image, and no better
+    /// one of the same pose lies within the distance. What may be missed is what a smaller image does not show; and a
+    /// better score of another pose may lie near by.
     pub coarse: Option<usize>,
     /// Degrees: each peak's pose is then looked for between those that were asked for, in steps halved until they are
     /// no larger than this, scales alike.

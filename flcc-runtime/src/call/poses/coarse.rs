@@ -32,7 +32,7 @@ const SETTLED: usize = 8;
 /// All positions of an axis.
 const EVERY: PeakOptions =
     PeakOptions { top: None, threshold: None, min_distance: None, exclude_border: 0, subpixel: None };
-/// How much worse than a threshold a score of the smaller image may be to be followed.
+/// How much worse than a threshold a score of the smaller image may be to be followed, if it is half as good.
 const WORSE: f64 = 0.3;
 
 /// What looks for poses in a smaller image, and follows them through larger ones.
@@ -130,7 +130,11 @@ impl Coarse {
         let Level { factor, scan } = &self.first;
         let every = PeakOptions {
             top: options.top.map(|_| followed),
-            threshold: options.threshold.map(|from| if largest { from - WORSE } else { from + WORSE }),
+            threshold: options.threshold.map(|from| match largest {
+                true if from > 0.0 => (from - WORSE).max(from / 2.0),
+                true => from - WORSE,
+                false => from + WORSE,
+            }),
             min_distance: Some(near(*factor)),
             ..PeakOptions::default()
         };
