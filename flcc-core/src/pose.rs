@@ -79,6 +79,12 @@ impl Pose {
         self.scale
     }
 
+    /// How far apart two poses are: in degrees, the shorter way round, and in scales.
+    pub fn away(&self, other: &Pose) -> [f64; 2] {
+        let turned = (self.angle - other.angle).rem_euclid(360.0);
+        [turned.min(360.0 - turned), (self.scale - other.scale).abs()]
+    }
+
     /// Where a place of the template comes to lie, both from its middle: `[z, y, x]`, `y` downwards.
     pub fn place(&self, [z, y, x]: [f64; 3]) -> [f64; 3] {
         let [cos, sin] = turn(self.angle);
@@ -306,10 +312,7 @@ impl Poses {
 
     /// The angles and the scales of these poses nearest to a pose's, up to three of each, with one another.
     pub fn nearest(&self, pose: Pose) -> Vec<Pose> {
-        let away = |angle: f64| {
-            let turned = (angle - pose.angle).rem_euclid(360.0);
-            turned.min(360.0 - turned)
-        };
+        let away = |angle: f64| Pose { angle, ..pose }.away(&pose)[0];
         let nearest = |values: &[f64], away: &dyn Fn(f64) -> f64| {
             let mut values = values.to_vec();
             values.sort_by(|a, b| away(*a).total_cmp(&away(*b)));
@@ -341,8 +344,7 @@ impl Poses {
     /// times smaller: its outermost sample moves by one of that image.
     pub fn apart_in(&self, template: Shape, factor: usize) -> [f64; 2] {
         let (factor, [_, largest]) = (factor as f64, self.range[1]);
-        let longest = template.lengths().iter().copied().max().unwrap_or(1) as f64;
-        [fine_angle(template) * factor / largest.max(1.0), 2.0 * factor / longest]
+        [fine_angle(template) * factor / largest.max(1.0), fine_scale(template) * factor]
     }
 
     /// The largest step from an angle to the next, in degrees, and from a scale to the next; 0 where there is one.
@@ -375,6 +377,11 @@ pub fn steps(argument: &str, [from, to, step]: [f64; 3], around: Option<f64>) ->
 pub fn fine_angle(template: Shape) -> f64 {
     let [_, height, width] = template.padded().map(|length| (length - 1) as f64 / 2.0);
     (1.0 / height.hypot(width).max(1.0)).to_degrees()
+}
+
+/// How much larger a template may be from one pose to the next: by that its outermost samples move by one.
+pub fn fine_scale(template: Shape) -> f64 {
+    2.0 / template.lengths().iter().copied().max().unwrap_or(1).max(1) as f64
 }
 
 /// The cosine and the sine of an angle in degrees, exact for multiples of 90.
@@ -543,6 +550,7 @@ mod tests {
             (uneven.least_step(), uneven.step_within([6.0, 1.0]), uneven.step()[0]),
             ([1.0, 0.0], [5.0, 0.0], 173.0)
         );
+        assert_eq!(Pose::new(-10.0, 1.5).unwrap().away(&Pose::new(355.0, 1.0).unwrap()), [5.0, 0.5]);
         let near = uneven.nearest(Pose::new(-2.5, 1.1).unwrap());
         assert_eq!(near.iter().map(Pose::angle).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use flcc_runtime::pose::{Poses, fine_angle, steps};
+use flcc_runtime::pose::{Poses, fine_angle, fine_scale, steps};
 use flcc_runtime::rooms::plan::needed;
 use flcc_runtime::{Boundary, Control, Effort, Mode, PosedMatcher, PosedOptions, PosedPeak, Shape, Spec, SpecError};
 use serde_json::{Map, Value, json};
@@ -140,9 +140,7 @@ fn poses(args: &Args, template: Shape) -> Result<Poses, SpecError> {
     let scales = match args.scale {
         None => vec![1.0],
         Some(Sweep { from, to, step }) => {
-            // By this the outermost samples move by one.
-            let longest = template.lengths().iter().copied().max().unwrap_or(1);
-            steps("--scale", [from, to, step.unwrap_or(even(from, to, 2.0 / longest as f64))], None)?
+            steps("--scale", [from, to, step.unwrap_or(even(from, to, fine_scale(template)))], None)?
         }
     };
     Poses::grid(&angles, &scales)

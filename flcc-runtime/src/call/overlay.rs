@@ -21,7 +21,6 @@ const NOBODY: u32 = u32::MAX;
 /// Scores of templates laid over one another; whose are best, and how good.
 pub(crate) struct Overlay {
     best: Best,
-    image: Shape,
     templates: Vec<Shape>,
     sheets: Vec<Sheet>,
 }
@@ -67,7 +66,7 @@ impl Overlay {
             };
             Sheet { first, shape, owners: vec![NOBODY; scores.len()], scores }
         };
-        Overlay { best, image, templates: templates.to_vec(), sheets: firsts.into_iter().map(sheet).collect() }
+        Overlay { best, templates: templates.to_vec(), sheets: firsts.into_iter().map(sheet).collect() }
     }
 
     /// Lays a template's scores over what is there. Whatever the order: at one middle the best stays, of equals that
@@ -95,7 +94,8 @@ impl Overlay {
     }
 
     /// The places that no other within `distance` is better than, best first: of equal scores the one whose middle
-    /// comes first in row-major order is better. `options` says how many, and how good they must be.
+    /// comes first in row-major order is better. `options` says how many, and how good they must be; what it leaves out
+    /// at borders, which are of each template's own scores, is told all the same.
     pub fn places(mut self, options: &PeakOptions, distance: usize, threads: usize) -> Vec<Place> {
         for sheet in &mut self.sheets {
             let owners = &sheet.owners;
@@ -105,8 +105,8 @@ impl Overlay {
                 _ => {}
             }
         }
-        // The best of one sheet may be none beside the others, or at a border.
-        let top = options.top.filter(|_| self.sheets.len() == 1 && options.exclude_border == 0);
+        // The best of one sheet may be none beside the others.
+        let top = options.top.filter(|_| self.sheets.len() == 1);
         let plain = PeakOptions { top, min_distance: Some(distance), exclude_border: 0, subpixel: None, ..*options };
         let mut places: Vec<Place> = Vec::new();
         for (number, sheet) in self.sheets.iter().enumerate() {
@@ -120,19 +120,11 @@ impl Overlay {
             };
             let others = self.sheets.iter().enumerate().filter(|(other, _)| *other != number);
             let stays = |place: &Place| others.clone().all(|(_, other)| !other.has_better(self.best, place, distance));
-            places.extend(peaks.into_iter().map(place).filter(stays).filter(|place| self.is_inside(place, options)));
+            places.extend(peaks.into_iter().map(place).filter(stays));
         }
         places.sort_by(|a, b| order(self.best, a.score, b.score).then(a.middle.cmp(&b.middle)));
         places.truncate(options.top.unwrap_or(usize::MAX));
         places
-    }
-
-    /// Whether a place is none of those that options leave out at the border of its template's scores.
-    fn is_inside(&self, place: &Place, options: &PeakOptions) -> bool {
-        let (image, sides) = (self.image.padded(), self.templates[place.owner].padded());
-        let inside = options.inside([0, 1, 2].map(|axis| image[axis] - sides[axis] + 1));
-        let at = [0, 1, 2].map(|axis| (place.middle[axis] + 1 - sides[axis]) / 2);
-        inside.iter().zip(at).all(|(inside, at)| inside.contains(&at))
     }
 }
 

@@ -27,11 +27,6 @@ const MORE: (usize, usize) = (16, 64);
 const LAST: (usize, usize) = (8, 8);
 /// How many poses are followed of a place.
 const OF_PLACE: usize = 8;
-/// How often a place moves to a better one within the distance, at most.
-const SETTLED: usize = 8;
-/// All positions of an axis.
-const EVERY: PeakOptions =
-    PeakOptions { top: None, threshold: None, min_distance: None, exclude_border: 0, subpixel: None };
 /// How much worse than a threshold a score of the smaller image may be to be followed, if it is half as good.
 const WORSE: f64 = 0.3;
 
@@ -70,7 +65,10 @@ impl Coarse {
                 true => {
                     format!("none for a template of {}, which has too few samples to be made smaller", spec.template())
                 }
-                false => format!("2 to {most}, by which {LEAST} samples of the template's smallest side are left"),
+                false => {
+                    let range = if most > 2.0 { format!("2 to {most}") } else { "2".into() };
+                    format!("{range}, by which {LEAST} samples of the template's smallest side are left")
+                }
             };
             return Err(SpecError::new("coarse", expected, factor).into());
         }
@@ -164,9 +162,9 @@ impl Coarse {
                 let peak = &peaks[number];
                 let pose = Pose::new(peak.pose.angle(), peak.pose.scale() * factor as f64 / to as f64)?;
                 let middle = through(peak.twice_middle(), spec.image(), factor, to);
-                let found = scan.near(&view, pose, middle, NEAR, &EVERY)?;
+                let found = scan.near(&view, pose, middle, NEAR)?;
                 let Some(mut peak) = found else { return Ok(None) };
-                scan.refine(&view, &mut peak, of_level, halved + 1, &EVERY)?;
+                scan.refine(&view, &mut peak, of_level, halved + 1, &PeakOptions::default())?;
                 Ok(Some(peak))
             })?;
             (factor, left) = (to, left - halved);
@@ -176,30 +174,28 @@ impl Coarse {
             peaks = scan.distinct(found.into_iter().flatten().collect(), followed, near(to), of_level, control)?;
         }
         // The poses that were asked for, or what lies between; and no better place of that pose near by.
+        let better = |a: &PosedPeak, b: &PosedPeak| order(spec.op().best(), a.peak.score, b.peak.score);
         let settled = each(self.threads, peaks.len(), &quiet, |number| {
             let mut peak = peaks[number].clone();
             match finest {
                 Some(finest) => {
                     let least = whole.poses.least_step();
-                    whole.refine(image, &mut peak, least, halvings(least[0], finest), &EVERY)?;
+                    whole.refine(image, &mut peak, least, halvings(least[0], finest), &PeakOptions::default())?;
                 }
                 None => {
-                    let own = whole.poses.nearest(peak.pose).into_iter().map(|pose| {
-                        let found = whole.near(image, pose, peak.twice_middle(), NEAR, &EVERY)?;
-                        Ok(found)
-                    });
-                    let own: Vec<PosedPeak> =
-                        own.collect::<Result<Vec<_>, ExecError>>()?.into_iter().flatten().collect();
-                    let better = |a: &PosedPeak, b: &PosedPeak| order(spec.op().best(), a.peak.score, b.peak.score);
+                    let mut own = Vec::new();
+                    for pose in whole.poses.nearest(peak.pose) {
+                        own.extend(whole.near(image, pose, peak.twice_middle(), NEAR)?);
+                    }
                     let Some(best) = own.into_iter().min_by(better) else { return Ok(None) };
                     peak = best;
                 }
             }
-            for _ in 0..SETTLED {
-                match whole.near(image, peak.pose, peak.twice_middle(), distance, &EVERY)? {
-                    Some(other) if order(spec.op().best(), other.peak.score, peak.peak.score).is_lt() => peak = other,
-                    _ => break,
-                }
+            // Each is better than the last, so there is an end.
+            while let Some(other) = whole.near(image, peak.pose, peak.twice_middle(), distance)?
+                && better(&other, &peak).is_lt()
+            {
+                peak = other;
             }
             Ok(Some(peak))
         })?;
@@ -233,8 +229,7 @@ impl Scan {
             }
             go_on(control, number, total)?;
             let alike = |other: &PosedPeak| {
-                let turned = (other.pose.angle() - peak.pose.angle()).rem_euclid(360.0);
-                let away = [turned.min(360.0 - turned), (other.pose.scale() - peak.pose.scale()).abs()];
+                let away = other.pose.away(&peak.pose);
                 away.iter().zip(steps).all(|(away, step)| *away <= 1.01 * step)
             };
             // No place takes the room of all others.

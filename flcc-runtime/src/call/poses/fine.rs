@@ -33,7 +33,8 @@ struct Around {
 }
 
 impl Scan {
-    /// Moves a peak to the best pose near by, in steps of an angle and of a scale that are halved so often.
+    /// Moves a peak to the best pose near by, in steps of an angle and of a scale that are halved so often. Places that
+    /// options leave out at the border are none.
     pub(super) fn refine(
         &self,
         image: &AnyView<'_>,
@@ -52,7 +53,8 @@ impl Scan {
                 let pose = self.poses.in_circle(pose);
                 if pose != from
                     && self.poses.has_between(&pose)
-                    && let Some(other) = self.near(image, pose, peak.twice_middle(), NEAR, options)?
+                    && let Some(other) = self.near(image, pose, peak.twice_middle(), NEAR)?
+                    && self.is_inside(&other, options)
                     && order(self.spec.op().best(), other.peak.score, peak.peak.score).is_lt()
                 {
                     *peak = other;
@@ -70,9 +72,8 @@ impl Scan {
         pose: Pose,
         middle: [i64; 3],
         reach: usize,
-        options: &PeakOptions,
     ) -> Result<Option<PosedPeak>, ExecError> {
-        let Some(around) = self.around(image, pose, middle, reach, options)? else { return Ok(None) };
+        let Some(around) = self.around(image, pose, middle, reach)? else { return Ok(None) };
         let best = PeakOptions { top: Some(1), min_distance: Some(reach.saturating_mul(2)), ..PeakOptions::default() };
         let Some(found) = find_peaks(&around.map, &best).into_iter().next() else { return Ok(None) };
         let shape = around.shape;
@@ -90,7 +91,7 @@ impl Scan {
     ) -> Result<Option<Vec<f64>>, ExecError> {
         let alone = PeakOptions { top: Some(0), subpixel: Some(fit), ..PeakOptions::default() };
         let reach = Search::new(peak.shape, self.spec.op().best(), alone).reach();
-        let around = self.around(image, peak.pose, peak.twice_middle(), reach, &PeakOptions::default())?;
+        let around = self.around(image, peak.pose, peak.twice_middle(), reach)?;
         Ok(around.map(|Around { map, from, shape }| {
             let at = shape.pad(&peak.peak.position);
             let inside = shape.unpad(&[0, 1, 2].map(|axis| at[axis] - from[axis]));
@@ -99,27 +100,25 @@ impl Scan {
         }))
     }
 
-    /// The scores of a pose at places up to so many samples from one, of those that `options` leave at the border.
+    /// The scores of a pose at places up to so many samples from one.
     fn around(
         &self,
         image: &AnyView<'_>,
         pose: Pose,
         middle: [i64; 3],
         reach: usize,
-        options: &PeakOptions,
     ) -> Result<Option<Around>, ExecError> {
         // One that leaves no sample of a small template is nowhere.
         let Ok(posed) = self.posed(pose) else { return Ok(None) };
         let Some(spec) = self.spec_of(&posed)? else { return Ok(None) };
         let (all, shape) = (spec.region(), posed.template.shape());
-        let (inside, is) = (options.inside(all.shape.padded()), shape.padded());
+        let (places, is) = (all.shape.padded(), shape.padded());
         let (mut from, mut sides) = ([0; 3], [1; 3]);
         for axis in 3 - shape.axes()..3 {
             // Of the box whose middle lies there, rounded to the sample before.
             let first = (middle[axis] + 1 - is[axis] as i64).div_euclid(2);
-            let [low, high] = [inside[axis].start, inside[axis].end].map(|end| end as i64);
-            let reach = i64::try_from(reach).unwrap_or(i64::MAX).min(high);
-            let (begin, end) = ((first - reach).max(low), (first + reach + 1).min(high));
+            let reach = reach.min(places[axis]) as i64;
+            let (begin, end) = ((first - reach).max(0), (first + reach + 1).min(places[axis] as i64));
             if begin >= end {
                 return Ok(None);
             }

@@ -187,7 +187,10 @@ impl Scan {
             return Err(error.into());
         }
         if self.members.is_empty() {
-            let got = format!("{} poses of {}, all larger", self.left_out, spec.template());
+            let mut got = format!("{} poses of {}, all larger", self.left_out, spec.template());
+            if self.blank > 0 {
+                got.push_str(&format!(", and {} that leave nothing of it", self.blank));
+            }
             let expected = format!("a pose that fits in the image, {}", spec.image());
             return Err(SpecError::of(Kind::TemplateLargerThanImage, "poses", expected, got).into());
         }
@@ -216,7 +219,11 @@ impl Scan {
             let position = shape.unpad(&[0, 1, 2].map(|axis| (middle[axis] + 1 - sides[axis]) / 2));
             PosedPeak { peak: Peak { position, score, refined: None }, shape, pose }
         };
-        Ok(overlay.places(options, distance, self.planner.threads).into_iter().map(peak).collect())
+        // Any of the best may lie at a border.
+        let top = options.top.filter(|_| options.exclude_border == 0);
+        let places = overlay.places(&PeakOptions { top, ..*options }, distance, self.planner.threads);
+        let inside = places.into_iter().map(peak).filter(|peak| self.is_inside(peak, options));
+        Ok(inside.take(options.top.unwrap_or(usize::MAX)).collect())
     }
 
     /// Finds peaks below a sample, each by the scores of its own pose around it.
@@ -227,13 +234,22 @@ impl Scan {
         fit: Subpixel,
         control: &Control<'_>,
     ) -> Result<(), ExecError> {
-        let has = |member: &Member, peak: &PosedPeak| member.pose == peak.pose;
-        let with_peaks = |number: &usize| peaks.iter().any(|peak| has(&self.members[*number], peak));
-        let numbers: Vec<usize> = (0..self.members.len()).filter(with_peaks).collect();
+        let bits = |pose: Pose| [pose.angle(), pose.scale()].map(f64::to_bits);
+        let mut of_pose: HashMap<[u64; 2], Vec<usize>> = HashMap::new();
+        for (index, peak) in peaks.iter().enumerate() {
+            of_pose.entry(bits(peak.pose)).or_default().push(index);
+        }
+        // A pose that is there twice has its peaks once.
+        let members = self.members.iter().enumerate();
+        let own: HashMap<usize, Vec<usize>> = members
+            .filter_map(|(number, member)| of_pose.remove(&bits(member.pose)).map(|indices| (number, indices)))
+            .collect();
+        let mut numbers: Vec<usize> = own.keys().copied().collect();
+        numbers.sort_unstable();
         let quiet = Control { progress: None, ..*control };
         let fitted = self.each_map(image, &numbers, &quiet, |number, map| {
-            let own = peaks.iter().enumerate().filter(|(_, peak)| has(&self.members[number], peak));
-            own.map(|(index, peak)| (index, refined(map, &peak.peak.position, fit))).collect::<Vec<_>>()
+            let of = |&index: &usize| (index, refined(map, &peaks[index].peak.position, fit));
+            own[&number].iter().map(of).collect::<Vec<_>>()
         })?;
         for (index, refined) in fitted.into_iter().flatten().flatten() {
             peaks[index].peak.refined = Some(refined);
